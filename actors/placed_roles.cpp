@@ -15,6 +15,28 @@ namespace shoal::actors {
 
 using runtime::placed_role;
 
+/// Adds a role beside each stage that `self` computes in island `n`.
+static void
+add_stages(const core::island_place& island, std::size_t n,
+           const placed_role& one, const core::peer_id& self,
+           std::vector<placed_role>& to) {
+  for (std::size_t i = 0; i < island.replicas.size(); ++i)
+    for (std::size_t s = 0; s < island.replicas[i].stages.size(); ++s) {
+      if (island.replicas[i].stages[s].where.peer != self)
+        continue;
+      placed_role& beside = to.emplace_back(one);
+      beside.island = int(n);
+      beside.replica = int(i);
+      beside.stage = int(s);
+      if (n > 0)
+        beside.address.append(":").append(std::to_string(n)).append("/");
+      else
+        beside.address.append(":");
+      beside.address.append(std::to_string(i)).append(".");
+      beside.address.append(std::to_string(s));
+    }
+}
+
 std::vector<placed_role>
 wanted_here(const core::view& v, const core::assignment& place,
             const std::vector<runtime::role_placement>& roles,
@@ -25,18 +47,10 @@ wanted_here(const core::view& v, const core::assignment& place,
     me && me->state == core::member_state::active && !me->witness;
   const std::string job = "@" + core::job_text(place.job);
   for (const runtime::role_placement& r : roles) {
-    placed_role one{place.job, r.name, r.parameters, r.name + job, -1, -1};
+    placed_role one{place.job, r.name, r.parameters, r.name + job};
     if (r.where == "every_stage") {
-      for (std::size_t i = 0; i < place.replicas.size(); ++i)
-        for (std::size_t s = 0; s < place.replicas[i].stages.size(); ++s)
-          if (place.replicas[i].stages[s].where.peer == self) {
-            placed_role beside = one;
-            beside.replica = int(i);
-            beside.stage = int(s);
-            beside.address.append(":").append(std::to_string(i));
-            beside.address.append(".").append(std::to_string(s));
-            out.push_back(std::move(beside));
-          }
+      for (std::size_t n = 0; n < place.islands.size(); ++n)
+        add_stages(place.islands[n], n, one, self, out);
     } else if (active && (r.where == "every_peer" || r.where == me->name)) {
       if (r.where != "every_peer")
         one.address.append("=").append(std::to_string(&r - roles.data()));
@@ -91,8 +105,8 @@ void placed_roles::follow(const core::job_entry& entry,
     old = here.actors.erase(old);
   }
   tell_unheld(*m.view, place, here);
-  const bool moved = here.told != core::digest(place);
-  here.told = core::digest(place);
+  const bool moved = here.told != place;
+  here.told = place;
   const runtime::job_place now{m.view,
                                std::make_shared<const core::assignment>(place)};
   for (const auto& [address, role] : wanted) {

@@ -42,8 +42,7 @@ private:
   struct job_roles {
     std::vector<runtime::role_placement> roles;
     std::map<std::string, caf::actor> actors; ///< by address
-    std::uint64_t told = 0;                   ///< digest of the place that the
-                                              ///< actors know
+    core::assignment told;        ///< the place that the actors know
     std::set<std::string> unheld;             ///< roles that have been reported
   };
   void follow(const core::job_entry& entry, const core::assignment& place,

@@ -1,8 +1,8 @@
-// actors/supervisor.cpp -- one job actor for each job of the view.
+// actors/supervisor.cpp -- an actor for each island of each job of the view.
 #include "actors/supervisor.hpp"
 
-#include "actors/job/job.hpp"
 #include "actors/job/job_cleaner.hpp"
+#include "actors/job_kinds.hpp"
 #include "actors/placed_roles.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
@@ -66,20 +66,11 @@ public:
     return {
       [this](const runtime::view_changed& m) { on_view(m); },
       [this](const runtime::job_message_in& m) { on_message(m); },
-      [this](const runtime::drain_job& m) {
-        if (auto at = jobs_.find(m.job); at != jobs_.end())
-          send(at->second.actor, m);
-      },
-      [this](const runtime::stop_waiting_job& m) {
-        if (auto at = jobs_.find(m.job); at != jobs_.end())
-          send(at->second.actor, m);
-      },
-      [this](const runtime::checkpoint_offered& m) {
-        if (auto at = jobs_.find(m.job); at != jobs_.end())
-          send(at->second.actor, m);
-      },
+      [this](const runtime::drain_job& m) { tell_islands(m); },
+      [this](const runtime::stop_waiting_job& m) { tell_islands(m); },
+      [this](const runtime::checkpoint_offered& m) { tell_islands(m); },
       [this](const job_holds& m) {
-        if (auto at = jobs_.find(m.job); at != jobs_.end())
+        if (auto at = jobs_.find(m.id); at != jobs_.end())
           at->second.holds = m;
         release_if_idle();
       },
@@ -98,6 +89,14 @@ private:
     int silent_looks = 0;
   };
 
+  /// Passes a message about a job to all its islands.
+  template <class Message>
+  void tell_islands(const Message& m) {
+    for (auto at = jobs_.lower_bound({m.job, 0});
+         at != jobs_.end() && at->first.job == m.job; ++at)
+      send(at->second.actor, m);
+  }
+
   /// A job actor that does not run stalls its job on all peers, and another
   /// thread cannot end it.
   void look() {
@@ -109,7 +108,7 @@ private:
       if (now - *job.alive < std::chrono::nanoseconds(silent_max).count())
         job.silent_looks = 0;
       else if (++job.silent_looks == silent_looks_max)
-        node_.hung("the actor of job " + std::to_string(id)
+        node_.hung("the actor of job " + core::job_text(id.job)
                    + " has not run for half a minute");
     }
   }
@@ -122,7 +121,7 @@ private:
       else
         log_end(entry);
     for (auto at = jobs_.begin(); at != jobs_.end();) {
-      const core::job_entry* entry = core::find_job(*m.view, at->first);
+      const core::job_entry* entry = core::find_job(*m.view, at->first.job);
       if (entry && entry->state == core::job_state::running) {
         ++at;
         continue;
@@ -144,35 +143,45 @@ private:
 
   void
   keep_running(const core::job_entry& entry, const runtime::view_changed& m) {
-    auto at = jobs_.find(entry.id);
-    if (at == jobs_.end()) {
-      auto alive =
-        std::make_shared<std::atomic<core::nanoseconds>>(steady_now());
-      std::string why;
-      auto actor = spawn_job(
-        system(), {&node_, entry, caf::actor_cast<caf::actor>(this), alive},
-        why);
-      if (!actor) {
-        node_.say("[job] refused: " + why);
-        node_.propose_job_state(entry.id, core::job_state::failed, 0, 0, why);
+    const auto place =
+      std::ranges::find(m.plan->jobs, entry.id, &core::assignment::job);
+    for (std::uint32_t i = 0; i < entry.want_islands; ++i) {
+      auto at = jobs_.find({entry.id, i});
+      if (at == jobs_.end())
+        at = start(entry, i);
+      if (at == jobs_.end())
         return;
-      }
-      at =
-        jobs_.emplace(entry.id, running_job{*actor, {}, false, alive, 0}).first;
-      if (!looking_)
-        look();
+      if (place != m.plan->jobs.end())
+        send(at->second.actor, job_view{m.view, *place});
+    }
+  }
+
+  using job_map = std::map<core::island_id, running_job>;
+
+  /// @returns the end of jobs_ if the job cannot run
+  job_map::iterator start(const core::job_entry& entry, std::uint32_t island) {
+    auto alive = std::make_shared<std::atomic<core::nanoseconds>>(steady_now());
+    std::string why;
+    auto actor = starter_of(entry.kind)(
+      system(),
+      {&node_, entry, island, caf::actor_cast<caf::actor>(this), alive}, why);
+    const core::island_id id{entry.id, island};
+    if (!actor) {
+      node_.say("[job] refused: " + why);
+      node_.propose_end(id, core::job_state::failed, 0, 0, why);
+      return jobs_.end();
+    }
+    const auto at =
+      jobs_.emplace(id, running_job{*actor, {}, false, alive, 0}).first;
+    if (!looking_)
+      look();
+    if (island == 0)
       node_.disk().submit(
         [node = &node_, entry](kernels::backend&) {
           remember_blobs(*node, entry);
         },
         {});
-    }
-    job_view place{m.view, std::nullopt};
-    for (const core::assignment& a : m.plan->jobs)
-      if (a.job == entry.id)
-        place.place = a;
-    if (place.place)
-      send(at->second.actor, place);
+    return at;
   }
 
   /// Jobs have ended since the last pass, or this is the first one.
@@ -207,16 +216,16 @@ private:
   }
 
   void on_message(const runtime::job_message_in& m) {
-    const core::job_id job = core::header(*m.message).job;
+    const core::island_id island = core::header(*m.message).id();
     if (!view_ || core::find_member(*view_, m.from) == nullptr) {
       keep_for_later(m); // a view that admits the sender may be in transit
       return;
     }
-    if (auto at = jobs_.find(job); at != jobs_.end()) {
+    if (auto at = jobs_.find(island); at != jobs_.end()) {
       send(at->second.actor, m);
       return;
     }
-    if (view_ && core::find_job(*view_, job))
+    if (view_ && core::find_job(*view_, island.job))
       return; // the job has ended
     keep_for_later(m);
   }
@@ -254,7 +263,7 @@ private:
       if (job.drained || !drain_)
         continue;
       job.drained = true;
-      send(job.actor, runtime::drain_job{id});
+      send(job.actor, runtime::drain_job{id.job});
     }
   }
 
@@ -279,7 +288,7 @@ private:
   runtime::context& node_;
   placed_roles placed_;
   std::shared_ptr<const core::view> view_;
-  std::map<core::job_id, running_job> jobs_;
+  job_map jobs_;
   std::vector<caf::actor_addr> leaving_; ///< jobs that end by themselves
   std::deque<runtime::job_message_in> early_;
   std::set<core::job_id> ended_; ///< as of the last pass over the disk

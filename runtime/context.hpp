@@ -72,20 +72,22 @@ public:
   /// are dropped. Not for names in roles().
   virtual void bind_role(const std::string& address, caf::actor actor) = 0;
 
-  /// Reports that a step of the job kept this node's device busy for this time;
+  /// Reports that a step of the island kept this node's device busy for this time;
   /// the node derives its published speed from it.
-  virtual void worked(core::job_id, core::nanoseconds /*busy*/) {}
+  virtual void worked(const core::island_id&, core::nanoseconds /*busy*/) {}
 
-  /// Proposes a view change: the job ended in this state. With `since` the
-  /// proposal is void once the job has another assignment than that one.
-  /// `cause`: the reason of a failure, as text that every peer shows.
-  virtual void propose_job_state(core::job_id job, core::job_state state,
-                                 std::uint64_t done_step, core::epoch since,
-                                 const std::string& cause = {}) = 0;
+  /// Proposes a view change: the island has ended in this state, or has failed,
+  /// which ends the job; without `since` the whole job has ended. With it the
+  /// proposal is void once the island has another place than that one. `cause`:
+  /// the reason of a failure, as text that every peer shows.
+  virtual void propose_end(const core::island_id& id, core::job_state state,
+                           std::uint64_t done_step, core::epoch since,
+                           const std::string& cause = {}) = 0;
 
-  /// Proposes a view change because nothing moves under the job's assignment of
-  /// `since`: all participants begin it anew.
-  virtual void propose_retry(core::job_id, core::epoch /*since*/) {}
+  /// Proposes a view change because nothing moves in the island's place of
+  /// `since`: all participants begin anew.
+  virtual void
+  propose_retry(const core::island_id& /*id*/, core::epoch /*since*/) {}
   /// Whether a quorum of the view is in contact: without one, no proposal has
   /// an effect.
   virtual bool in_quorum() const { return true; }
@@ -98,9 +100,10 @@ public:
 
   /// The latest events of this node.
   flight_record& flight() { return flight_; }
-  /// Proposes a view change: all units that arrive under the job's assignment
-  /// `since` (core/planning/arrivals.hpp) are in place.
-  virtual void propose_arrived(core::job_id job, core::epoch since) = 0;
+  /// Proposes a view change: all units that arrive in the island's place of
+  /// `since` (core/planning/arrivals.hpp) are there.
+  virtual void
+  propose_arrived(const core::island_id& id, core::epoch since) = 0;
 
   /// Fetches a blob into the own store from any of `holders` that has it;
   /// `done` runs with the result (on some thread; it may only post).
@@ -175,6 +178,7 @@ struct placed_role {
   std::string address;    ///< the address for send_role, on any peer
   int replica = -1;       ///< of "every_stage"; else -1
   int stage = -1;
+  int island = -1;
 };
 /// Where a job runs in the newest view; without replicas it waits.
 struct job_place {

@@ -34,6 +34,7 @@ FLOORS = [
     ["kernels/cpu/isa", "kernels/reference", "transport/loopback",
      "transport/introduced", "transport/tls", "runtime/core/cluster",
      "runtime/core/schedule", "runtime/host"],
+    ["runtime/core/planning/layout"],
     ["kernels/cpu/product", "transport/shm", "transport/ucx",
      "runtime/core/planning", "runtime/files"],
     ["kernels/cpu", "runtime/core/measure", "runtime/core/training",

@@ -207,7 +207,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
     self->state.turn = turn;
     self->state.told = told;
     self->state.report.on = {config.world->job, config.plan->digest,
-                             config.plan->where.since};
+                             config.plan->where.since, config.world->island};
     self->state.report.step = step;
     self->state.publisher = publisher;
   };
@@ -257,7 +257,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
 } // namespace
 
 std::vector<core::peer_id>
-writers_of(const core::assignment& place, const model::unit_layout& layout,
+writers_of(const core::island_place& place, const model::unit_layout& layout,
            const std::vector<core::peer_id>& unable) {
   std::vector<std::uint64_t> bytes;
   for (model::unit_index u = 0; u < layout.unit_count(); ++u)

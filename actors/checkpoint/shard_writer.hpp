@@ -66,7 +66,7 @@ spawn_shard_writer(caf::actor_system& system, shard_writer_config config);
 /// The writer of each unit under a sub-plan, the same on all peers. `unable` as
 /// in core::shard_writers().
 std::vector<core::peer_id>
-writers_of(const core::assignment& place, const model::unit_layout& layout,
+writers_of(const core::island_place& place, const model::unit_layout& layout,
            const std::vector<core::peer_id>& unable = {});
 
 } // namespace shoal::actors

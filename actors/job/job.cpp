@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds tick_every{200};
 
 core::job_config core_config(const job_config& c, const job_world& w) {
   core::job_config out;
-  out.job = c.entry.id;
+  out.id = {c.entry.id, c.island};
   out.self = c.node->self();
   out.blocks = c.entry.blocks;
   out.microbatches = c.entry.microbatches;
@@ -181,12 +181,11 @@ void job_actor::cancel_if_at_rest() {
   const bool nowhere = place_ && place_->replicas.empty();
   if (nowhere || core_.awaits_checkpoint()
       || (at == phase::gated && core_.step_in_progress() <= 1))
-    node().propose_job_state(config_.entry.id, core::job_state::cancelled,
-                             last_step_, 0);
+    node().propose_end(id(), core::job_state::cancelled, last_step_, 0);
 }
 
 void job_actor::report_holds() {
-  job_holds now{config_.entry.id, core_.held().size(),
+  job_holds now{id(), core_.held().size(),
                 core_.now_in() == core::job_core::phase::done || over_};
   if (now.units == reported_.units && now.finished == reported_.finished)
     return;
@@ -200,8 +199,11 @@ void job_actor::on_view(const job_view& m) {
     names_.clear();
   for (const core::member& member : view_->members)
     names_[member.id.peer] = member.name;
-  if (m.place && m.place->since != logged_since_) {
-    logged_since_ = m.place->since;
+  event::view_changed change{m.view->number, std::nullopt, members()};
+  if (m.place)
+    change.place = m.place->islands.at(config_.island);
+  if (change.place && change.place->since != logged_since_) {
+    logged_since_ = change.place->since;
     runtime::job_event e;
     e.kind = runtime::job_event_kind::view;
     e.epoch = m.view->number;
@@ -212,17 +214,16 @@ void job_actor::on_view(const job_view& m) {
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
     const std::string rare = core::rare_copies_text(
-      config_.entry, *m.place,
+      config_.entry, *change.place,
       run().checkpoint_enable ? std::uint64_t(run().checkpoint_interval) : 0);
     if (!rare.empty())
       note_once(rare);
   }
-  event::view_changed change{m.view->number, m.place, members()};
   change.former = view_->lapsed;
   change.calm = place_ && core::undisturbed(*view_, *place_);
   feed(std::move(change));
   if (place_)
-    predict_waits(*view_, *place_);
+    predict_waits();
 }
 
 std::vector<core::peer_id> job_actor::members() const {
@@ -266,7 +267,7 @@ void job_actor::act(const halt& a) {
   place_ = core_.place();
   header_ = core_.under();
   if (place_)
-    predict_waits(*view_, *place_);
+    predict_waits();
   halting_ = a.digest;
   actors_.dismiss(); // first: work that waits for the device must not begin
   ++turn_;
@@ -391,7 +392,7 @@ void job_actor::prepare_if_complete() {
   vote.unable = world_->disk_refuses;
   vote.digests = digests_;
   if (!actors_.stages().empty())
-    node().worked(config_.entry.id, computed_->busy);
+    node().worked(id(), computed_->busy);
   took_.computing = computed_->elapsed;
   took_.reducing = std::max<core::nanoseconds>(
     steady_now() - step_began_ - computed_->elapsed, 0);
@@ -505,8 +506,8 @@ void job_actor::fail(const std::string& why) {
   node().say("[job] failed: " + why);
   const std::uint64_t under_way = std::max<std::uint64_t>(
     core_.step_in_progress(), config_.entry.origin_step + 1);
-  node().propose_job_state(config_.entry.id, core::job_state::failed,
-                           under_way - 1, header_.since, why);
+  node().propose_end(id(), core::job_state::failed, under_way - 1,
+                     header_.since, why);
 }
 
 void job_actor::act(const lost_state& a) {
@@ -535,19 +536,19 @@ void job_actor::act(const waiting& a) {
 void job_actor::act(const finished& a) {
   if (a.reason == core::stop_reason::diverged) {
     const std::string bad = std::to_string(run().max_bad_steps);
-    node().propose_job_state(
-      config_.entry.id, core::job_state::failed, a.step, a.since,
+    node().propose_end(
+      id(), core::job_state::failed, a.step, a.since,
       "the run has diverged: the loss or the gradient norm of " + bad
         + " steps in a row was not finite (training.max_bad_steps); their "
           "changes were not applied. Try a lower optimizer.lr, or a "
           "training.max_norm, and --resume from the last checkpoint");
     return;
   }
-  node().propose_job_state(config_.entry.id,
-                           a.reason == core::stop_reason::completed
-                             ? core::job_state::done
-                             : core::job_state::cancelled,
-                           a.step, a.since);
+  node().propose_end(id(),
+                     a.reason == core::stop_reason::completed
+                       ? core::job_state::done
+                       : core::job_state::cancelled,
+                     a.step, a.since);
 }
 
 void job_actor::act(const ended&) {
@@ -568,6 +569,7 @@ spawn_job(caf::actor_system& system, job_config config, std::string& why) {
   auto world = std::make_shared<job_world>();
   world->node = config.node;
   world->job = config.entry.id;
+  world->island = config.island;
   world->run = *run;
   world->origin = config.entry.origin;
   const auto shared = config.node->links().memory();

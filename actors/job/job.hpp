@@ -1,4 +1,5 @@
-// actors/job/job.hpp -- one job on this peer: the shell of core::job_core.
+// actors/job/job.hpp -- one island of a training job on this peer: the shell of
+// core::job_core.
 //
 // Turns messages into calls on job_core and its actions into messages,
 // transfers, device work, and the actors of each sub-plan. It decides
@@ -36,9 +37,9 @@ struct job_view {
   std::optional<core::assignment> place; ///< none: it no longer runs
 };
 
-/// The amount of a job's state on this peer.
+/// The amount of an island's state on this peer.
 struct job_holds {
-  core::job_id job = 0;
+  core::island_id id;
   std::size_t units = 0;
   bool finished = false; ///< its last step is done, as far as this peer knows
 };
@@ -46,6 +47,7 @@ struct job_holds {
 struct job_config {
   runtime::context* node = nullptr;
   core::job_entry entry;
+  std::uint32_t island = 0;
   caf::actor supervisor;
   /// Time when the actor last ran, on the steady clock, for its supervisor. May
   /// be null.

@@ -53,6 +53,7 @@ private:
 
   runtime::context& node() { return *config_.node; }
   const runtime::run_config& run() const { return world_->run; }
+  core::island_id id() const { return {config_.entry.id, config_.island}; }
 
   /// Gives an input to the core and carries out the resulting actions.
   void feed(core::job_input input);
@@ -209,7 +210,7 @@ private:
 
   // Stalls.
   void record(const core::job_input& input);
-  void predict_waits(const core::view& v, const core::assignment& place);
+  void predict_waits();
   core::stall_watch::sight sight();
   void see_disk(core::stall_watch::sight& s);
   void look_for_stalls();
@@ -233,7 +234,7 @@ private:
   bool reducing_ = false; ///< as shown in the trace
 
   std::shared_ptr<const core::view> view_;
-  std::optional<core::assignment> place_;
+  std::optional<core::island_place> place_;
   core::epoch logged_since_ = 0;
   std::uint64_t turn_ = 0;               ///< counts halts
   std::uint64_t cancelled_ = 0;          ///< digest of the former sub-plan

@@ -80,6 +80,7 @@ core::remark
 job_actor::remark_of(std::uint64_t step, const std::string& text) const {
   core::remark r{header_, step, text, {}, false};
   r.on.job = config_.entry.id;
+  r.on.island = config_.island;
   return r;
 }
 

@@ -95,11 +95,11 @@ void job_actor::hand_over_if_refused() {
       || !core_.should_hand_over())
     return;
   handed_over_ = header_.since;
-  node().propose_retry(config_.entry.id, header_.since);
+  node().propose_retry(id(), header_.since);
 }
 
 void job_actor::act(const begin_anew& a) {
-  node().propose_retry(config_.entry.id, a.since);
+  node().propose_retry(id(), a.since);
 }
 
 void job_actor::act(const checkpoint_known& a) {

@@ -120,30 +120,37 @@ void job_actor::record(const core::job_input& input) {
 }
 
 /// The device may be working on a piece of another job: its time counts too.
-void job_actor::predict_waits(const core::view& v,
-                              const core::assignment& place) {
-  predicted_ = core::longest_wait(v, place);
+void job_actor::predict_waits() {
+  predicted_ = core::longest_wait(*view_, config_.entry.id, *place_);
   alone_ = true;
-  if (const auto plan = node().plan())
-    for (const core::assignment& other : plan->jobs) {
-      alone_ = alone_ && other.job == place.job;
-      predicted_ = std::max(predicted_, core::longest_wait(v, other));
-    }
+  const auto plan = node().plan();
+  if (!plan)
+    return;
+  for (const core::assignment& other : plan->jobs) {
+    if (other.job == config_.entry.id)
+      continue; // its other islands have members of their own
+    alone_ = false;
+    for (const core::island_place& at : other.islands)
+      predicted_ =
+        std::max(predicted_, core::longest_wait(*view_, other.job, at));
+  }
 }
 
 core::stall_watch::sight job_actor::sight() {
   core::stall_watch::sight s;
   s.on = header_;
   s.on.job = config_.entry.id;
+  s.on.island = config_.island;
   if (place_)
     for (const core::member_id& m : place_->sealers)
       s.sealers.push_back(m.peer);
   if (looking_) // the core does not know of it yet
     if (const auto plan = node().plan())
       for (const core::assignment& a : plan->jobs)
-        if (a.job == s.on.job) {
-          s.on = {a.job, core::digest(a), a.since};
-          for (const core::member_id& m : a.sealers)
+        if (a.job == s.on.job && s.on.island < a.islands.size()) {
+          const core::island_place& at = a.islands[s.on.island];
+          s.on = {a.job, core::digest(id(), at), at.since, s.on.island};
+          for (const core::member_id& m : at.sealers)
             s.sealers.push_back(m.peer);
         }
   const auto at = core_.now_in();
@@ -273,7 +280,7 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
         node().propose_expulsion(a->peer, view_ ? view_->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
       tell_verdict(core::to_text(*a, node().in_quorum()));
-      node().propose_retry(config_.entry.id, a->since);
+      node().propose_retry(id(), a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
       if (flight_at_ != last_step_) { // no other peer has asked
         keep_flight(a->why);
@@ -299,6 +306,7 @@ void job_actor::tell_verdict(const std::string& text) {
   core::stall_report r;
   r.on = header_;
   r.on.job = config_.entry.id;
+  r.on.island = config_.island;
   r.verdict = text.substr(0, core::stall_verdict_max);
   for (const core::peer_id& peer : members())
     if (peer != node().self())

@@ -24,7 +24,7 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 /// The copy is made beside the computation, as for units that leave
 /// (job_unit_arrivals.cpp).
 void job_actor::act(const take_copies& a) {
-  const core::assignment& place = actors_.plan()->where;
+  const core::island_place& place = actors_.plan()->where;
   for (const std::uint32_t u : a.own) {
     unit_ptr unit = world_->units.at(u);
     buffer copy = world_->state_buffers.get(state_bytes(*unit));

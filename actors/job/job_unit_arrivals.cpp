@@ -240,7 +240,7 @@ void job_actor::send_piece_after(const std::shared_ptr<leaving_unit>& out,
 }
 
 void job_actor::act(const arrivals_complete& a) {
-  node().propose_arrived(config_.entry.id, a.since);
+  node().propose_arrived(id(), a.since);
 }
 
 /// A halt ends transfers: units that are incomplete then are dropped.

@@ -42,7 +42,7 @@ struct reduction_context {
   buffer_pool* buffers = nullptr;
   poster post; ///< to the owner
 
-  const core::assignment& place() const { return plan->where; }
+  const core::island_place& place() const { return plan->where; }
   model::unit_index head() const { return layout->head_unit(); }
   bool computes(model::unit_index u) const { return computed.contains(u); }
   /// Whether this peer computes the unit in replica 0.

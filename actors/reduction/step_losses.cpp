@@ -17,7 +17,7 @@ static_assert(std::is_trivially_copyable_v<
 /// replica in the tag: 0 for a follower.
 std::vector<std::pair<core::peer_id, std::uint32_t>> step_losses::told() const {
   std::vector<std::pair<core::peer_id, std::uint32_t>> out;
-  const core::assignment& place = here_.place();
+  const core::island_place& place = here_.place();
   const model::unit_index head = here_.head();
   const std::vector<core::peer_id> heads = holders_of(place, head);
   for (std::size_t i = 1; i < heads.size(); ++i)
@@ -37,7 +37,7 @@ void step_losses::begin(std::uint64_t step) {
   merged_ = !has_head() && !here_.followed.contains(here_.head());
   if (merged_)
     return;
-  const core::assignment& place = here_.place();
+  const core::island_place& place = here_.place();
   all_.assign(place.replicas.back().last_microbatch, {});
   if (!leads()) {
     to_send_ = has_head() ? 1 : 0;
@@ -118,7 +118,7 @@ void step_losses::merge(std::uint32_t first, const buffer& part) {
     std::ranges::copy(from, all_.begin());
     return;
   }
-  const core::assignment& place = here_.place();
+  const core::island_place& place = here_.place();
   const core::peer_id& peer = holder_of(place, first, here_.head());
   for (std::uint32_t r = first; r < place.replicas.size(); ++r) {
     if (holder_of(place, r, here_.head()) != peer)

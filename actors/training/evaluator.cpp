@@ -19,7 +19,7 @@ caf::behavior evaluator(caf::stateful_actor<evaluator_name>* self,
                         const evaluator_config& config) {
   return {
     [=](const begin_eval& m) {
-      const core::assignment& place = config.plan->where;
+      const core::island_place& place = config.plan->where;
       const model::unit_index head = config.world->layout->head_unit();
       const auto values = 2 * std::size_t(config.world->run.validation_steps);
       buffer into = config.world->buffers.get(values * sizeof(double));

@@ -93,7 +93,7 @@ class stage_actor : public caf::event_based_actor {
 public:
   stage_actor(caf::actor_config& cfg, stage_config config)
     : caf::event_based_actor(cfg), config_(std::move(config)) {
-    const core::assignment& all = config_.plan->where;
+    const core::island_place& all = config_.plan->where;
     for (std::uint32_t r = 0; r < all.replicas.size(); ++r)
       if (const auto peer = core::index_of(all.replicas[r], node().self()))
         replicas_.push_back({r, &all.replicas[r],

@@ -11,7 +11,7 @@
 namespace shoal::actors {
 
 std::vector<stage_name>
-stages_on(const core::assignment& a, const core::peer_id& peer) {
+stages_on(const core::island_place& a, const core::peer_id& peer) {
   std::vector<stage_name> out;
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s)
@@ -20,7 +20,7 @@ stages_on(const core::assignment& a, const core::peer_id& peer) {
   return out;
 }
 
-const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+const core::peer_id& holder_of(const core::island_place& a, std::uint32_t replica,
                                model::unit_index unit) {
   const auto& stages = a.replicas.at(replica).stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s)
@@ -31,7 +31,7 @@ const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
 }
 
 std::vector<core::peer_id>
-holders_of(const core::assignment& a, model::unit_index unit) {
+holders_of(const core::island_place& a, model::unit_index unit) {
   std::vector<core::peer_id> out;
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     if (const core::peer_id& peer = holder_of(a, r, unit);
@@ -41,7 +41,7 @@ holders_of(const core::assignment& a, model::unit_index unit) {
 }
 
 std::uint32_t
-first_replica_of(const core::assignment& a, const core::peer_id& peer,
+first_replica_of(const core::island_place& a, const core::peer_id& peer,
                  model::unit_index unit) {
   std::uint32_t r = 0;
   while (holder_of(a, r, unit) != peer)

@@ -32,10 +32,11 @@ namespace shoal::actors {
 
 using unit_ptr = std::shared_ptr<model::unit_state>;
 
-/// State shared by all actors of a job on this peer.
+/// State shared by all actors of an island of a job on this peer.
 struct job_world {
   runtime::context* node = nullptr; ///< outlives the job
   core::job_id job = 0;
+  std::uint32_t island = 0;
   runtime::run_config run;
   /// The initial model, of which some files are kept; zero: there is none.
   core::blob_digest origin{};
@@ -74,7 +75,7 @@ using world_ptr = std::shared_ptr<job_world>;
 
 /// One sub-plan, in the form that its actors use.
 struct sub_plan {
-  core::assignment where;
+  core::island_place where;
   std::uint64_t digest = 0;
   /// Copied by transfers that write into units, in addition to queued work.
   std::shared_ptr<void> lease;
@@ -91,22 +92,22 @@ struct stage_name {
   std::uint32_t stage = 0;
 };
 std::vector<stage_name>
-stages_on(const core::assignment& a, const core::peer_id& peer);
+stages_on(const core::island_place& a, const core::peer_id& peer);
 
 using core::unit_range;
 using core::units_of;
 
 /// The peer that holds `unit` in `replica`.
-const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+const core::peer_id& holder_of(const core::island_place& a, std::uint32_t replica,
                                model::unit_index unit);
 
 /// All peers that compute the unit, by the first of their replicas.
 std::vector<core::peer_id>
-holders_of(const core::assignment& a, model::unit_index unit);
+holders_of(const core::island_place& a, model::unit_index unit);
 
 /// The first replica in which `peer` computes the unit. @pre there is one
 std::uint32_t
-first_replica_of(const core::assignment& a, const core::peer_id& peer,
+first_replica_of(const core::island_place& a, const core::peer_id& peer,
                  model::unit_index unit);
 
 /// A unit as three consecutive arrays: parameters, first and second moment.

@@ -42,7 +42,7 @@ figures figures_of(const planned_run& p, const core::prediction& predicted) {
   f.tokens_per_s =
     double(p.run.sequences_per_step()) * double(p.run.seq_len) / f.step;
   f.run = f.step * double(p.run.steps);
-  f.mflops = core::mflops_of(p.view, p.place);
+  f.mflops = core::mflops_of(p.view, p.island());
   if (const core::job_entry* job = core::find_job(p.view, p.place.job);
       job && f.mflops > 0)
     f.mfu = double(core::step_flops(*job)) / (f.step * double(f.mflops) * 1e6);
@@ -144,14 +144,14 @@ struct whole_plan {
 
 json replicas_json(const whole_plan& p) {
   json out = json::array();
-  for (const core::replica_place& r : p.is.place.replicas)
+  for (const core::replica_place& r : p.is.island().replicas)
     out.push_back(runtime::written(replica_table(), {p.is.view, r}));
   return out;
 }
 
 json memory_json(const whole_plan& p) {
   const auto has = core::memory_for_jobs(p.is.view, p.is.view.previous);
-  const auto kinds = p.job ? core::memory_of(*p.job, p.is.place)
+  const auto kinds = p.job ? core::memory_of(*p.job, p.is.island())
                            : std::map<core::member_id, core::memory_kinds>{};
   json out = json::array();
   for (const auto& need : p.predicted.members) {
@@ -175,7 +175,7 @@ const json_table<whole_plan>& whole_table() {
      "copies of the model that train, each on its microbatches of a step",
      replicas_json, runtime::texts_of(replica_table())},
     {"schedule", "text", "", "of the pipeline",
-     [](p v) { return json(core::to_text(v.is.place.schedule)); }},
+     [](p v) { return json(core::to_text(v.is.island().schedule)); }},
     {"step_seconds", "number", "s", "predicted time of a step",
      [](p v) { return json(double(v.predicted.step) / 1e9); }},
     {"memory", "list of objects", "", "of each peer at work, or with a copy",
@@ -200,7 +200,7 @@ const json_table<whole_plan>& whole_table() {
     {"copies", "whole number", "",
      "peers that may die at once without losing a step",
      [](p v) {
-       return json(v.job ? core::holders_min(v.is.place, v.job->blocks) - 1
+       return json(v.job ? core::holders_min(v.is.island(), v.job->blocks) - 1
                          : 0);
      }},
     {"wanted_copies", "whole number", "", "fault_tolerance.copies",
@@ -281,7 +281,7 @@ std::string names_text(const std::vector<std::string>& names) {
 class table {
 public:
   explicit table(const planned_run& p)
-    : p_(p), predicted_(core::predict(p.view, p.place)),
+    : p_(p), predicted_(core::predict(p.view, p.place.job, p.island())),
       figures_(figures_of(p, predicted_)),
       has_(core::memory_for_jobs(p.view, p.view.previous)) {}
 
@@ -316,15 +316,15 @@ private:
       const core::stage_place* at;
     };
     std::vector<place> places;
-    for (std::uint32_t r = 0; r < p_.place.replicas.size(); ++r)
-      for (std::uint32_t s = 0; s < p_.place.replicas[r].stages.size(); ++s)
-        places.push_back({s, r, &p_.place.replicas[r].stages[s]});
+    for (std::uint32_t r = 0; r < p_.island().replicas.size(); ++r)
+      for (std::uint32_t s = 0; s < p_.island().replicas[r].stages.size(); ++s)
+        places.push_back({s, r, &p_.island().replicas[r].stages[s]});
     std::ranges::stable_sort(places, {}, &place::stage);
     std::vector<row> out;
     for (const place& at : places)
       add(out, at.stage, at.replica, *at.at);
     for (const auto& need : predicted_.members) {
-      const auto at_work = core::workers(p_.place.replicas);
+      const auto at_work = core::workers(p_.island().replicas);
       if (!std::ranges::binary_search(at_work, need.where))
         add_holder(out, need);
     }
@@ -333,7 +333,7 @@ private:
 
   void add(std::vector<row>& out, std::uint32_t stage, std::uint32_t replica,
            const core::stage_place& s) const {
-    const core::replica_place& r = p_.place.replicas[replica];
+    const core::replica_place& r = p_.island().replicas[replica];
     row now;
     now.names = {name_of(p_.view, s.where)};
     now.replicas.add(replica, replica);
@@ -416,7 +416,7 @@ std::string memory_rows(const planned_run& p) {
     return {};
   core::memory_kinds most, all;
   std::uint64_t largest = 0;
-  for (const auto& [who, m] : core::memory_of(*job, p.place)) {
+  for (const auto& [who, m] : core::memory_of(*job, p.island())) {
     if (m.sum() >= largest) {
       largest = m.sum();
       most = m;
@@ -475,7 +475,7 @@ std::string reasons(const planned_run& p) {
 } // namespace
 
 json plan_json(const planned_run& p) {
-  const core::prediction predicted = core::predict(p.view, p.place);
+  const core::prediction predicted = core::predict(p.view, p.place.job, p.island());
   return runtime::written<whole_plan>(
     whole_table(), {p, predicted, core::find_job(p.view, p.place.job),
                     figures_of(p, predicted)});
@@ -486,17 +486,17 @@ std::vector<runtime::field_text> plan_fields() {
 }
 
 std::string plan_table(const planned_run& p) {
-  const core::prediction predicted = core::predict(p.view, p.place);
+  const core::prediction predicted = core::predict(p.view, p.place.job, p.island());
   const figures f = figures_of(p, predicted);
   const core::job_entry* job = core::find_job(p.view, p.place.job);
-  const std::size_t replicas = p.place.replicas.size();
-  const std::size_t stages = p.place.replicas.front().stages.size();
+  const std::size_t replicas = p.island().replicas.size();
+  const std::size_t stages = p.island().replicas.front().stages.size();
   std::string out =
     wrapped(core::large_text(double(p.parameters)) + " parameters on "
             + core::shown(p.where)
             + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
             + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
-                                 core::to_text(p.place.schedule))
+                                 core::to_text(p.island().schedule))
                           : std::string{}));
   out += wrapped(
     text("predicted step time %.3f s, %.0f tokens/s; ", f.step, f.tokens_per_s)
@@ -509,7 +509,7 @@ std::string plan_table(const planned_run& p) {
                       100 * f.mfu, double(f.mflops) / (fast ? 1e6 : 1e3),
                       fast ? "TFLOP/s" : "GFLOP/s"));
   const std::uint32_t copies =
-    job ? core::holders_min(p.place, job->blocks) - 1 : 0;
+    job ? core::holders_min(p.island(), job->blocks) - 1 : 0;
   out += copies == 0
            ? wrapped("the state is on one peer each: a death costs the steps "
                      "since the last checkpoint")

@@ -27,6 +27,9 @@ struct planned_run {
   std::uint64_t parameters = 0;
   std::string where;                     ///< the name of the shoal
   std::optional<planned_text> text = {}; ///< if it was examined
+
+  /// Run files ask for one island.
+  const core::island_place& island() const { return place.islands.front(); }
 };
 
 [[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);

@@ -1,15 +1,25 @@
-// runtime/core/assignment.cpp -- holders of units, and digests of assignments.
+// runtime/core/assignment.cpp -- holders of units, and digests of places.
 #include "runtime/core/assignment.hpp"
 
 #include "runtime/core/canonical.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace shoal::core {
 
-std::uint64_t digest(const assignment& a) {
+bool waits(const assignment& a) {
+  return std::ranges::all_of(a.islands, [](const island_place& at) {
+    return at.replicas.empty();
+  });
+}
+
+std::uint64_t digest(const island_id& id, const island_place& a) {
   canonical_writer w(canonical_writer::unset::written);
+  w.add(id.job);
   w.add(a);
+  if (id.index > 0)
+    w.add(std::uint64_t{id.index});
   std::uint64_t z = 0xcbf29ce484222325u; // FNV-1a
   for (const std::byte b : std::move(w).take())
     z = (z ^ static_cast<std::uint8_t>(b)) * 0x100000001b3u;
@@ -20,7 +30,7 @@ std::uint64_t digest(const assignment& a) {
 }
 
 unit_range
-units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage) {
+units_of(const island_place& place, std::uint32_t replica, std::uint32_t stage) {
   const auto& stages = place.replicas.at(replica).stages;
   const stage_place& s = stages.at(stage);
   return {stage == 0 ? 0 : s.first_block + 1,
@@ -28,7 +38,7 @@ units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage) {
 }
 
 std::vector<std::uint32_t>
-units_of(const assignment& place, const peer_id& peer) {
+units_of(const island_place& place, const peer_id& peer) {
   std::set<std::uint32_t> out;
   for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
@@ -45,7 +55,7 @@ units_of(const assignment& place, const peer_id& peer) {
 }
 
 std::vector<std::uint32_t>
-followed_units(const assignment& place, const peer_id& peer) {
+followed_units(const island_place& place, const peer_id& peer) {
   std::set<std::uint32_t> out;
   for (const follower_place& f : place.followers)
     if (f.where.peer == peer)
@@ -54,7 +64,7 @@ followed_units(const assignment& place, const peer_id& peer) {
   return {out.begin(), out.end()};
 }
 
-std::vector<peer_id> participants(const assignment& place) {
+std::vector<peer_id> participants(const island_place& place) {
   std::set<peer_id> out;
   for (const replica_place& r : place.replicas)
     for (const stage_place& s : r.stages)

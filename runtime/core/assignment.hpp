@@ -1,9 +1,16 @@
 // runtime/core/assignment.hpp -- where one job runs, and which peer holds what.
 //
-// The planner makes assignments (planning/plan.hpp), views carry them, and the
-// protocol of a job (training/job/job_core.hpp) runs under one. A model's state
-// consists of units: unit 0 is the embedding, 1 to `blocks` are the blocks, the
-// last one is the final norm and the head.
+// The planner makes assignments (planning/plan.hpp), and views carry them. An
+// assignment is a list of islands. The peers of an island work in step with each
+// other, by the protocol of training/job/job_core.hpp; islands know nothing of
+// each other, so that a change in one leaves the others as they are. A model's
+// state consists of units: unit 0 is the embedding, 1 to `blocks` are the blocks,
+// the last one is the final norm and the head.
+//
+// Invariants
+// two different places of one island of a job never have the same `since`.
+// digest() covers what the actors of the island depend on, and nothing of
+//      other islands.
 //
 // Threads: plain data and pure functions.
 #pragma once
@@ -55,7 +62,7 @@ void fields(auto& v, of<replica_place> auto& x) {
 }
 
 /// Units [first_unit, last_unit) whose state a member keeps in addition to the
-/// members that compute them. See assignment::copy_every.
+/// members that compute them. See island_place::copy_every.
 struct follower_place {
   member_id where;
   std::uint32_t first_unit = 0;
@@ -82,14 +89,12 @@ enum class schedule_kind : std::uint8_t {
   zero_bubble = 3, ///< runs weight gradients where a peer would wait
 };
 
-/// Where a job runs: the job's part of the plan (its sub-plan).
-struct assignment {
-  job_id job = 0;
-  epoch since = 0; ///< the view that last changed this assignment: two
-                   ///< different assignments of one job never share it
-  std::vector<replica_place> replicas; ///< empty: the job waits for members
+/// Where an island of a job runs: its part of the plan (its sub-plan).
+struct island_place {
+  epoch since = 0; ///< the view that last changed this place (A-1)
+  std::vector<replica_place> replicas; ///< empty: the island waits for members
   std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
-  std::vector<member_id> sealers; ///< all that may hold state of the job,
+  std::vector<member_id> sealers; ///< all that may hold state of the island,
                                   ///< sorted: all of them seal, and no others
   member_id data_source;          ///< roles that exist once
   member_id evaluator;
@@ -105,10 +110,9 @@ struct assignment {
   /// State that is brought to members that will hold it under a better layout,
   /// while this one goes on (planning/arrivals.hpp); by unit, then member.
   std::vector<follower_place> arriving;
-  friend bool operator==(const assignment&, const assignment&) = default;
+  friend bool operator==(const island_place&, const island_place&) = default;
 };
-void fields(auto& v, of<assignment> auto& x) {
-  v("job", x.job);
+void fields(auto& v, of<island_place> auto& x) {
   v("since", x.since, at_most(epoch_max));
   v("replicas", x.replicas, list_of(limits::replicas_max));
   v("keepers", x.keepers, list_of(cluster::members_max));
@@ -126,6 +130,20 @@ void fields(auto& v, of<assignment> auto& x) {
   v("arriving", x.arriving, list_of(followers_max));
 }
 
+/// Where a job runs: at least one island, by its index.
+struct assignment {
+  job_id job = 0;
+  std::vector<island_place> islands;
+  friend bool operator==(const assignment&, const assignment&) = default;
+};
+void fields(auto& v, of<assignment> auto& x) {
+  v("job", x.job);
+  v("islands", x.islands, list_of(limits::islands_max));
+}
+
+/// Whether the job runs nowhere: each of its islands waits for members.
+[[nodiscard]] bool waits(const assignment& a);
+
 /// Units [first, last) of a stage: the first stage also has the embedding, the
 /// last one the head.
 struct unit_range {
@@ -133,23 +151,23 @@ struct unit_range {
   std::uint32_t last = 0;
 };
 [[nodiscard]] unit_range
-units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
+units_of(const island_place& place, std::uint32_t replica, std::uint32_t stage);
 
 /// The units that `peer` holds at every step under `place`: those of its
 /// stages, and those that it follows by gradients; ascending.
 [[nodiscard]] std::vector<std::uint32_t>
-units_of(const assignment& place, const peer_id& peer);
+units_of(const island_place& place, const peer_id& peer);
 
 /// The units that `peer` follows, ascending.
 [[nodiscard]] std::vector<std::uint32_t>
-followed_units(const assignment& place, const peer_id& peer);
+followed_units(const island_place& place, const peer_id& peer);
 
 /// All peers that run a stage or follow one, ascending.
-[[nodiscard]] std::vector<peer_id> participants(const assignment& place);
+[[nodiscard]] std::vector<peer_id> participants(const island_place& place);
 
-/// 64-bit digest of an assignment. Links and messages of a job carry it, so
-/// that nothing made under another assignment has an effect.
-[[nodiscard]] std::uint64_t digest(const assignment& a);
+/// 64-bit digest of an island's place. Links and messages of a job carry it, so
+/// that nothing made under another place, or by another island, has an effect.
+[[nodiscard]] std::uint64_t digest(const island_id& id, const island_place& a);
 
 /// "1f1b", "interleaved", "zero_bubble": the names in run files.
 [[nodiscard]] const char* to_text(schedule_kind k);

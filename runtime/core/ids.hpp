@@ -40,6 +40,13 @@ void fields(auto& v, of<member_id> auto& x) {
   v("incarnation", x.incarnation, at_most(epoch_max));
 }
 
+/// One island of a job (assignment.hpp), by its place in the list.
+struct island_id {
+  job_id job = 0;
+  std::uint32_t index = 0;
+  friend auto operator<=>(const island_id&, const island_id&) = default;
+};
+
 /// SHA-256 of a blob in the store.
 using blob_digest = std::array<std::uint8_t, 32>;
 

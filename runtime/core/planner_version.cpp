@@ -3,6 +3,6 @@
 
 namespace shoal::core {
 
-const std::uint32_t planner_version = 1;
+const std::uint32_t planner_version = 2;
 
 } // namespace shoal::core

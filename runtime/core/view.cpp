@@ -18,6 +18,27 @@ const job_entry* find_job(const view& v, job_id id) {
   return at == v.jobs.end() ? nullptr : &*at;
 }
 
+epoch marked(const job_entry& job, mark_kind kind, std::uint32_t island) {
+  for (const island_mark& m : job.marks)
+    if (m.kind == kind && m.island == island)
+      return m.since;
+  return 0;
+}
+
+std::string island_text(const job_entry& job, std::uint32_t island) {
+  return job.want_islands > 1 ? ", island " + std::to_string(island) : "";
+}
+
+void set_mark(job_entry& job, const island_mark& mark) {
+  const auto at = std::ranges::find_if(job.marks, [&](const island_mark& m) {
+    return m.kind == mark.kind && m.island == mark.island;
+  });
+  if (at == job.marks.end())
+    job.marks.push_back(mark);
+  else if (at->since < mark.since)
+    *at = mark;
+}
+
 bool is_cut(const view& v, const peer_id& a, const peer_id& b) {
   return std::ranges::any_of(v.cuts, [&](const cut_pair& c) {
     return (c.low.peer == a && c.high.peer == b)

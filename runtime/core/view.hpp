@@ -141,11 +141,43 @@ inline constexpr std::size_t job_cause_bytes_max = 512;
 /// "user@host": on Linux user names have at most 32 bytes, host names 64.
 inline constexpr std::size_t job_user_bytes_max = 97;
 
-/// A job as agreed: small, complete, immutable except for its state. Its large
-/// data (text, tokens, weights) is in the store under its digest.
+/// What a job does. Each kind has a placer (planning/plan.cpp), which gives its
+/// islands their places, and an actor (actors/job_kinds.hpp) that runs an island
+/// on a peer; nothing else depends on the kind.
+enum class job_kind : std::uint8_t {
+  train = 1, ///< training; the peers of an island make each step together
+};
+
+enum class mark_kind : std::uint8_t {
+  retried = 1, ///< it made no progress: the same place gets another number
+  arrived = 2, ///< its arriving units are all in place
+  done = 3,    ///< its last step is committed
+  drained = 4, ///< it has stopped before its last step, as a user asked
+};
+
+/// What the peers of an island have reported about its place of epoch `since`,
+/// and what the next plan depends on.
+struct island_mark {
+  mark_kind kind = mark_kind::retried;
+  std::uint32_t island = 0;
+  epoch since = 0;
+  std::uint64_t step = 0; ///< done, drained: the last committed step
+  friend bool operator==(const island_mark&, const island_mark&) = default;
+};
+void fields(auto& v, of<island_mark> auto& x) {
+  v("kind", x.kind, up_to(mark_kind::drained));
+  v("island", x.island, at_most(limits::islands_max - 1));
+  v("since", x.since, at_most(epoch_max));
+  v("step", x.step, at_most(epoch_max));
+}
+inline constexpr std::size_t marks_max = 4 * limits::islands_max;
+
+/// A job as agreed: small, complete, immutable except for its state and marks.
+/// Its large data (text, tokens, weights) is in the store under its digest.
 struct job_entry {
   job_id id = 0;
   std::string name;
+  job_kind kind = job_kind::train;
   job_state state = job_state::running;
   std::string run_json; ///< the resolved run file, as JSON; <= 64 KiB
   blob_digest data{};   ///< the training and validation corpus
@@ -180,15 +212,13 @@ struct job_entry {
   /// Jobs of higher priority are planned first and take what they need, also
   /// from jobs that run; 0 is usual. Within priority_min .. priority_max.
   std::int32_t priority = 0;
-  /// The assignment made in this view made no progress: it gets another number.
-  epoch retried = 0;
-  epoch arrived = 0; ///< the epoch of the assignment whose arriving units are
-                     ///< all in place
   std::string cause; ///< why it failed, at most job_cause_bytes_max
   /// When it was submitted: Unix time by the submitting node's clock; 0:
   /// unknown.
   std::int64_t submitted_ms = 0;
   std::string user; ///< "user@host" of the submitting command, for display
+  std::uint32_t want_islands = 1; ///< at least 1
+  std::vector<island_mark> marks; ///< one of a kind for each island
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 void fields(auto& v, of<job_entry> auto& x) {
@@ -224,15 +254,28 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("origin_step", x.origin_step, at_most(epoch_max));
   v("changed", x.changed, at_most(epoch_max));
   v("priority", x.priority, within(priority_min, priority_max));
-  v("retried", x.retried, at_most(epoch_max));
   v.edition(1, presence::if_set_or_later);
-  v("arrived", x.arrived, at_most(epoch_max));
-  v.edition(2, presence::if_set_or_later);
   v("cause", x.cause, text_of(job_cause_bytes_max));
-  v.edition(3, presence::if_set_or_later);
+  v.edition(2, presence::if_set_or_later);
   v("submitted_ms", x.submitted_ms, at_most(limits::unix_ms_max));
   v("user", x.user, text_of(job_user_bytes_max));
+  // Views from versions with one kind of job and one island lack these.
+  v("kind", x.kind, or_absent(up_to(job_kind::train)));
+  v("want_islands", x.want_islands,
+    or_absent(within(1, limits::islands_max)));
+  v("marks", x.marks, list_of(marks_max));
 }
+
+/// The newest place of an island, by its `since`, that has this mark; 0: none.
+[[nodiscard]] epoch
+marked(const job_entry& job, mark_kind kind, std::uint32_t island);
+
+/// ", island 1": of a job with several islands; else empty.
+[[nodiscard]] std::string
+island_text(const job_entry& job, std::uint32_t island);
+
+/// Adds a mark, or replaces an older one of that kind and island.
+void set_mark(job_entry& job, const island_mark& mark);
 
 /// Two members that cannot reach each other, though a quorum reaches both: no
 /// plan may need a link between them.

@@ -114,6 +114,20 @@ void add_cuts(const view& before, const view& now, clauses& out) {
                     + " reach each other again");
 }
 
+void add_mark(const std::string& name, mark_kind kind, clauses& out) {
+  switch (kind) {
+  case mark_kind::retried:
+    out.push_back(name + " did not get under way and is set up anew");
+    break;
+  case mark_kind::arrived:
+    out.push_back("state of " + name + " has arrived at its new peers");
+    break;
+  case mark_kind::done:
+  case mark_kind::drained:
+    out.push_back(name + " ended");
+  }
+}
+
 /// Changes of jobs, without the submission and end of `own`.
 void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
   for (const job_entry& is : now.jobs) {
@@ -127,10 +141,9 @@ void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
       out.push_back(name + " was submitted");
     if (was == nullptr || ended)
       continue;
-    if (was->retried != is.retried)
-      out.push_back(name + " did not get under way and is set up anew");
-    if (was->arrived != is.arrived)
-      out.push_back("state of " + name + " has arrived at its new peers");
+    for (const island_mark& m : is.marks)
+      if (m.since != marked(*was, m.kind, m.island))
+        add_mark(name + island_text(is, m.island), m.kind, out);
   }
 }
 

@@ -67,13 +67,16 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  // Room for the cause of a failure, and for one number.
+  // Room for the cause of a failure, for one number, and for all marks.
+  constexpr std::size_t mark = framed + 4 * number;
+  const std::size_t now = size_of(j.marks);
   return size_of(j) - j.cause.size() + number
-         + std::max(job_cause_bytes_max, j.cause.size());
+         + std::max(job_cause_bytes_max, j.cause.size()) - now
+         + std::max(now, marks_max / limits::islands_max * j.want_islands * mark);
 }
 
 std::size_t bytes_bound(const assignment& a) {
-  return size_of(a) - number; // one of its four is always short
+  return size_of(a);
 }
 
 static std::size_t without_previous(const view& v) {

@@ -4,6 +4,7 @@
 #include "runtime/core/planning/placement.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace shoal::runtime {
 
@@ -13,12 +14,15 @@ namespace {
 std::vector<const core::member*>
 places_of(const core::view& v, const core::assignment& place,
           const role_placement& r) {
-  const auto at_work = core::workers(place.replicas);
+  std::set<core::member_id> at_work;
+  for (const core::island_place& at : place.islands)
+    for (const core::member_id& id : core::workers(at.replicas))
+      at_work.insert(id);
   std::vector<const core::member*> out;
   for (const core::member& m : v.members) {
     const bool active = m.state == core::member_state::active && !m.witness;
     if (r.where == "every_stage"
-          ? std::ranges::binary_search(at_work, m.id)
+          ? at_work.contains(m.id)
           : active && (r.where == "every_peer" || r.where == m.name))
       out.push_back(&m);
   }
@@ -31,7 +35,7 @@ std::vector<core::unheld_wish>
 unheld_roles(const core::view& v, const core::assignment& place,
              const std::vector<role_placement>& roles) {
   std::vector<core::unheld_wish> out;
-  if (place.replicas.empty())
+  if (core::waits(place))
     return out;
   for (const role_placement& r : roles) {
     const std::string wanted = "'" + r.name + "' on " + r.where;

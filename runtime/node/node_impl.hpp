@@ -151,7 +151,7 @@ private:
   void adopted(const core::view& now, bool member) override;
   bool in_quorum() const override;
   bool release() override;
-  void worked(core::job_id job, core::nanoseconds busy) override;
+  void worked(const core::island_id& id, core::nanoseconds busy) override;
   void hung(const std::string& why) override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }

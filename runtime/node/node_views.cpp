@@ -122,9 +122,9 @@ bool node::impl::release() {
   return life_->release();
 }
 
-void node::impl::worked(core::job_id job, core::nanoseconds busy) {
+void node::impl::worked(const core::island_id& id, core::nanoseconds busy) {
   const auto [view, plan] = wiring_->view_and_plan();
-  keeper_->step(steady_ns(), view, plan, job, busy);
+  keeper_->step(steady_ns(), view, plan, id, busy);
 }
 
 void node::impl::hung(const std::string& why) {

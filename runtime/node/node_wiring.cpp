@@ -75,7 +75,8 @@ void node_wiring::adopt(const cl::new_view& v) {
                view->members.size());
   const auto plan = std::make_shared<const core::plan>(host_.make_plan(*view));
   for (const core::assignment& a : plan->jobs)
-    network_.name_plan(core::digest(a), a.job);
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i)
+      network_.name_plan(core::digest({a.job, i}, a.islands[i]), a.job);
   const auto before = this->view();
   host_.adopting(before.get(), view, v.member);
   {
@@ -147,8 +148,8 @@ void node_wiring::bind_role(const std::string& address, caf::actor actor) {
   actors_.bind(address, std::move(actor));
 }
 
-void node_wiring::worked(core::job_id job, core::nanoseconds busy) {
-  host_.worked(job, busy);
+void node_wiring::worked(const core::island_id& id, core::nanoseconds busy) {
+  host_.worked(id, busy);
 }
 
 void node_wiring::propose(cl::event e) {
@@ -156,18 +157,20 @@ void node_wiring::propose(cl::event e) {
     host_.tell(std::move(e));
 }
 
-void node_wiring::propose_job_state(core::job_id job, core::job_state state,
-                                    std::uint64_t done_step, core::epoch since,
-                                    const std::string& cause) {
-  propose(cl::set_job_state{job, state, done_step, since, cause});
+void node_wiring::propose_end(const core::island_id& id, core::job_state state,
+                              std::uint64_t done_step, core::epoch since,
+                              const std::string& cause) {
+  propose(
+    cl::set_job_state{id.job, state, done_step, since, cause, id.index});
 }
 
-void node_wiring::propose_retry(core::job_id job, core::epoch since) {
-  propose(cl::retry_job{job, since});
+void node_wiring::propose_retry(const core::island_id& id, core::epoch since) {
+  propose(cl::retry_job{id, since});
 }
 
-void node_wiring::propose_arrived(core::job_id job, core::epoch since) {
-  propose(cl::job_arrived{job, since});
+void node_wiring::propose_arrived(const core::island_id& id,
+                                  core::epoch since) {
+  propose(cl::job_arrived{id, since});
 }
 
 void node_wiring::propose_expulsion(const core::peer_id& peer,

@@ -82,7 +82,7 @@ public:
   /// No job needs this node. @returns whether it is leaving and did not know
   /// that.
   virtual bool release() = 0;
-  virtual void worked(core::job_id job, core::nanoseconds busy) = 0;
+  virtual void worked(const core::island_id& id, core::nanoseconds busy) = 0;
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
@@ -159,12 +159,14 @@ public:
                  std::vector<std::byte> bytes) override;
   const role_table& roles() const override { return *parts_.roles; }
   void bind_role(const std::string& address, caf::actor actor) override;
-  void worked(core::job_id job, core::nanoseconds busy) override;
-  void propose_job_state(core::job_id job, core::job_state state,
+  void worked(const core::island_id& id, core::nanoseconds busy) override;
+  void propose_end(const core::island_id& id, core::job_state state,
                          std::uint64_t done_step, core::epoch since,
                          const std::string& cause = {}) override;
-  void propose_retry(core::job_id job, core::epoch since) override;
-  void propose_arrived(core::job_id job, core::epoch since) override;
+  void
+  propose_retry(const core::island_id& id, core::epoch since) override;
+  void
+  propose_arrived(const core::island_id& id, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
   bool in_quorum() const override { return host_.in_quorum(); }

@@ -17,22 +17,24 @@ profile_keeper::profile_keeper(const core::peer_id& self,
 void profile_keeper::step(core::nanoseconds now,
                           const std::shared_ptr<const core::view>& v,
                           const std::shared_ptr<const core::plan>& p,
-                          core::job_id job, core::nanoseconds busy) {
+                          const core::island_id& id, core::nanoseconds busy) {
   if (!v || !p)
     return;
+  const core::job_id job = id.job;
   std::lock_guard lock(mutex_);
   expectation& e = expected_[job];
   if (e.view != v) {
     e = {v, 0, 0, e.since};
     const core::member* self = core::find_member(*v, self_);
     for (const core::assignment& a : p->jobs) {
-      if (a.job != job)
+      if (a.job != job || id.index >= a.islands.size())
         continue;
-      if (std::exchange(e.since, a.since) != a.since)
+      const core::island_place& at = a.islands[id.index];
+      if (std::exchange(e.since, at.since) != at.since)
         watch_.placed(job);
       // While state is being moved, a device does more than steps.
-      if (self != nullptr && a.arriving.empty())
-        for (const auto& need : core::predict(*v, a).members)
+      if (self != nullptr && at.arriving.empty())
+        for (const auto& need : core::predict(*v, job, at).members)
           if (need.where == self->id) {
             e.busy = need.busy;
             e.mflops = self->device.mflops;

@@ -23,10 +23,10 @@ public:
   profile_keeper(const core::peer_id& self,
                  const core::device_profile& measured_at_start);
 
-  /// A step of `job` kept the device busy for this time.
+  /// A step of the island kept the device busy for this time.
   void step(core::nanoseconds now, const std::shared_ptr<const core::view>& v,
-            const std::shared_ptr<const core::plan>& p, core::job_id job,
-            core::nanoseconds busy);
+            const std::shared_ptr<const core::plan>& p,
+            const core::island_id& id, core::nanoseconds busy);
 
   /// A peer, and the fabric that its links use.
   struct used_link {
@@ -44,7 +44,7 @@ private:
     std::shared_ptr<const core::view> view;
     core::nanoseconds busy = 0; ///< 0: none
     std::uint64_t mflops = 0;   ///< from which `busy` was computed
-    core::epoch since = 0;      ///< of the assignment
+    core::epoch since = 0;      ///< of the island's place
   };
 
   const core::peer_id self_;

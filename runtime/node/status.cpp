@@ -148,6 +148,15 @@ std::uint64_t steps_of(const core::job_entry& job) {
 struct place_of {
   const core::view& in;
   const core::assignment& is;
+
+  const core::island_place& first() const { return is.islands.front(); }
+  /// The reason of an island that waits; empty if none does.
+  std::string why_waiting() const {
+    for (const core::island_place& at : is.islands)
+      if (!at.why_waiting.empty())
+        return at.why_waiting;
+    return {};
+  }
 };
 
 /// The members with the roles that a job has only once.
@@ -155,13 +164,13 @@ const json_table<place_of>& roles_table() {
   using a = const place_of&;
   static const json_table<place_of> table{
     {"data_source", "text", "", "peer that hands out the samples",
-     [](a v) { return json(name_of(v.in, v.is.data_source)); }},
+     [](a v) { return json(name_of(v.in, v.first().data_source)); }},
     {"evaluator", "text", "", "peer that sums the held-out loss",
-     [](a v) { return json(name_of(v.in, v.is.evaluator)); }},
+     [](a v) { return json(name_of(v.in, v.first().evaluator)); }},
     {"checkpointer", "text", "", "peer that completes checkpoints",
-     [](a v) { return json(name_of(v.in, v.is.checkpointer)); }},
+     [](a v) { return json(name_of(v.in, v.first().checkpointer)); }},
     {"reporter", "text", "", "peer that reports the steps",
-     [](a v) { return json(name_of(v.in, v.is.reporter)); }}};
+     [](a v) { return json(name_of(v.in, v.first().reporter)); }}};
   return table;
 }
 
@@ -186,11 +195,12 @@ const json_table<stage_of>& stage_table() {
 
 json places_json(const place_of& a) {
   json out = json::array();
-  for (const core::replica_place& r : a.is.replicas) {
-    json& stages = out.emplace_back(json::array());
-    for (const core::stage_place& s : r.stages)
-      stages.push_back(written<stage_of>(stage_table(), {a.in, s}));
-  }
+  for (const core::island_place& at : a.is.islands)
+    for (const core::replica_place& r : at.replicas) {
+      json& stages = out.emplace_back(json::array());
+      for (const core::stage_place& s : r.stages)
+        stages.push_back(written<stage_of>(stage_table(), {a.in, s}));
+    }
   return out;
 }
 
@@ -217,8 +227,8 @@ json of_last_step(const job_of& j, double job_event::*value) {
 }
 
 json waiting_of(const job_of& j) {
-  if (j.place && !j.place->is.why_waiting.empty())
-    return json(j.place->is.why_waiting);
+  if (j.place && !j.place->why_waiting().empty())
+    return json(j.place->why_waiting());
   return j.awaited ? json(j.awaited->text) : left_out();
 }
 
@@ -264,20 +274,24 @@ const json_table<job_of>& job_table() {
      }},
     {"replicas", "whole number, optional", "", "copies of the model that train",
      [](j v) {
-       return v.place ? json(core::replica_count(v.place->is.replicas))
-                      : left_out();
+       if (!v.place)
+         return left_out();
+       std::size_t all = 0;
+       for (const core::island_place& at : v.place->is.islands)
+         all += core::replica_count(at.replicas);
+       return json(all);
      }},
     {"stages", "whole number, optional", "", "of each replica",
      [](j v) {
        if (!v.place)
          return left_out();
-       const auto& all = v.place->is.replicas;
+       const auto& all = v.place->first().replicas;
        return json(all.empty() ? 0 : all[0].stages.size());
      }},
     {"roles", "object, optional", "",
      "who has what a job has once; none while it waits",
      [](j v) {
-       return v.place && v.place->is.why_waiting.empty()
+       return v.place && v.place->why_waiting().empty()
                 ? written(roles_table(), *v.place)
                 : left_out();
      },

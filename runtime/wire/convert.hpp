@@ -24,4 +24,9 @@ void get(const wire::Record& from, core::cluster::record& to, checks& c);
 void put(wire::JobMessage& to, const core::job_message& from);
 void get(const wire::JobMessage& from, core::job_message& to, checks& c);
 
+/// Like get() of reflect.hpp. An assignment that was stored before jobs had
+/// islands is read as one of one island.
+void get(const google::protobuf::Message& from, core::assignment& to,
+         checks& c);
+
 } // namespace shoal::runtime::codec

@@ -22,4 +22,16 @@ void get(const wire::Record& from, cl::record& to, checks& c) {
   get_kind(from, to, cl::record_names, c);
 }
 
+void get(const pb::Message& from, core::assignment& to, checks& c) {
+  get<core::assignment>(from, to, c);
+  const auto& old = from.GetReflection()->GetUnknownFields(from);
+  if (!to.islands.empty() || old.empty())
+    return;
+  std::string bytes; // the numbers of the fields are those of IslandPlace
+  wire::IslandPlace island;
+  if (!old.SerializeToString(&bytes) || !island.ParseFromString(bytes))
+    return c.fail(errc::corrupt);
+  get(island, to.islands.emplace_back(), c);
+}
+
 } // namespace shoal::runtime::codec

@@ -25,8 +25,8 @@ struct seen final : actors::gradient_copies::events {
 using shoal_of_copies = reduction_shoal<actors::gradient_copies, seen>;
 
 /// Peers 0 and 1 are replicas; peer 2 follows units 1 and 2.
-assignment followed() {
-  assignment a;
+island_place followed() {
+  island_place a;
   a.replicas = {pipeline({{0, 2}}, 0, 1), pipeline({{1, 2}}, 1, 2)};
   a.followers = {follower(2, 1, 3)};
   return a;
@@ -69,7 +69,7 @@ BOOST_DATA_TEST_CASE(a_follower_gets_the_gradients_of_replica_0,
 }
 
 BOOST_AUTO_TEST_CASE(a_step_does_not_wait_for_what_goes_to_an_arrival) {
-  assignment a = followed();
+  island_place a = followed();
   a.followers.clear();
   shoal_of_copies s(2, a, false, 1);
   s.begin(1);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_step_does_not_wait_for_what_goes_to_an_arrival) {
 }
 
 BOOST_AUTO_TEST_CASE(an_arrival_that_cannot_keep_up_is_given_up) {
-  assignment a = followed();
+  island_place a = followed();
   a.followers.clear();
   shoal_of_copies s(2, a, false, 1);
   s[0].part.begin_arrival(2, peer(3));

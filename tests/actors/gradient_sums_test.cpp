@@ -29,8 +29,8 @@ struct seen final : actors::gradient_sums::events {
 using shoal_of_sums = reduction_shoal<actors::gradient_sums, seen>;
 
 /// Two replicas of two stages; peer 4 follows the head.
-assignment two_replicas() {
-  assignment a;
+island_place two_replicas() {
+  island_place a;
   a.replicas = {pipeline({{0, 1}, {1, 1}}, 0, 1),
                 pipeline({{2, 1}, {3, 1}}, 1, 2)};
   a.followers = {follower(4, 3, 4)};
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_sum_whose_transfer_fails_is_reported) {
 }
 
 BOOST_AUTO_TEST_CASE(squares_of_the_step_before_are_not_heeded) {
-  assignment alone;
+  island_place alone;
   alone.replicas = {pipeline({{0, 2}}, 0, 1)};
   shoal_of_sums s(1, alone, false, 1);
   s.begin(1);

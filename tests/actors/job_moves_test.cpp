@@ -88,7 +88,7 @@ BOOST_DATA_TEST_CASE(a_joiner_is_brought_its_state_while_steps_run,
   const auto arriving = plan.arriving;
   BOOST_REQUIRE(!arriving.empty());
   const std::size_t before = s.record(0).losses.size();
-  while (!s.ended() && !s.plan().jobs.at(0).arriving.empty())
+  while (!s.ended() && !s.plan().jobs.at(0).islands.at(0).arriving.empty())
     s.step();
   BOOST_REQUIRE(!s.ended());
   BOOST_TEST(s.record(0).losses.size() > before); // steps ran meanwhile
@@ -113,7 +113,7 @@ BOOST_DATA_TEST_CASE(a_death_while_state_arrives_loses_no_step,
   while (s.record(0).losses.size() < 2)
     s.step();
   s.restart(r.peers - 1);
-  BOOST_REQUIRE(!s.plan().jobs.at(0).arriving.empty());
+  BOOST_REQUIRE(!s.plan().jobs.at(0).islands.at(0).arriving.empty());
   const auto victim = std::size_t(turn) % r.peers;
   if (!die_and_return(s, victim, when))
     return;

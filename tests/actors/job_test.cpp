@@ -143,7 +143,7 @@ BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
   const auto peers = std::size_t(stages + spare);
   shoal::test::small_shoal s(peers, small_run(1, stages, tied), some_text());
   s.submit();
-  BOOST_TEST(!s.plan().jobs.at(0).followers.empty());
+  BOOST_TEST(!s.plan().jobs.at(0).islands.at(0).followers.empty());
   const auto victim = std::size_t(when) % peers;
   if (!die_and_return(s, victim, when))
     return; // with few peers a run takes fewer messages
@@ -165,7 +165,7 @@ BOOST_DATA_TEST_CASE(a_death_goes_back_to_the_newest_copies,
   run.checkpoint_enable = false;
   shoal::test::small_shoal s(peers, run, some_text());
   s.submit();
-  BOOST_TEST(s.plan().jobs.at(0).copy_every == std::uint32_t(every));
+  BOOST_TEST(s.plan().jobs.at(0).islands.at(0).copy_every == std::uint32_t(every));
   const auto victim = std::size_t(when) % peers;
   if (!die_and_return(s, victim, when))
     return;
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(the_loss_of_both_copies_is_reported_and_survived) {
   while (s.record(0).checkpoints == 0)
     s.step();
   // All but one die at once: no stage is complete any more.
-  const auto& stages = s.plan().jobs.at(0).replicas;
+  const auto& stages = s.plan().jobs.at(0).islands.at(0).replicas;
   const auto keep = stages[0].stages[0].where.peer;
   std::size_t kept = 0;
   for (std::size_t n = 0; n < 4; ++n)
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_does_not_seal_keeps_a_flight_record) {
   s.submit();
   while (s.record(0).losses.size() < 2)
     s.step();
-  const auto& sealers = s.plan().jobs.at(0).sealers;
+  const auto& sealers = s.plan().jobs.at(0).islands.at(0).sealers;
   std::vector<std::size_t> others;
   for (std::size_t n = 0; n < 4; ++n) {
     const auto& id = s.view().members[n].id;

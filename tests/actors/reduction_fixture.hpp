@@ -12,7 +12,7 @@
 
 namespace shoal::test {
 
-using core::assignment;
+using core::island_place;
 
 /// A pipeline: peers, and how many blocks each has.
 inline core::replica_place
@@ -59,7 +59,7 @@ small_layout(std::uint32_t blocks, bool tied) {
 
 /// What one peer's parts work with.
 struct reduction_peer {
-  reduction_peer(network& wire, std::size_t n, const assignment& place,
+  reduction_peer(network& wire, std::size_t n, const island_place& place,
                  const std::shared_ptr<const model::unit_layout>& layout)
     : links(wire, peer(n)) {
     auto plan = std::make_shared<actors::sub_plan>();
@@ -100,7 +100,7 @@ struct reduction_shoal {
     Part part{here, events};
   };
 
-  reduction_shoal(std::size_t peers, assignment place, bool tied,
+  reduction_shoal(std::size_t peers, island_place place, bool tied,
                   std::uint32_t seed)
     : random(seed) {
     const auto layout =

@@ -234,13 +234,15 @@ public:
       job.done_step = s->done_step;
       job.cause = s->cause;
     } else if (const auto* r = std::get_if<cl::retry_job>(&e)) {
-      if (all_.replaying_ || job.retried >= r->since)
+      if (all_.replaying_
+          || marked(job, core::mark_kind::retried, 0) >= r->since)
         return;
-      job.retried = r->since;
+      set_mark(job, {core::mark_kind::retried, 0, r->since, 0});
     } else if (const auto* a = std::get_if<cl::job_arrived>(&e)) {
-      if (all_.replaying_ || job.arrived >= a->since)
+      if (all_.replaying_
+          || marked(job, core::mark_kind::arrived, 0) >= a->since)
         return;
-      job.arrived = a->since;
+      set_mark(job, {core::mark_kind::arrived, 0, a->since, 0});
     } else {
       return; // nobody is expelled
     }
@@ -346,8 +348,9 @@ void small_shoal::publish() {
   ++view_.number;
   plan_ = std::make_shared<const core::plan>(core::make_plan(view_));
   if (!plan_->jobs.empty()
-      && (past_.empty() || past_.back().place.since != plan_->jobs[0].since))
-    past_.push_back({view_, plan_->jobs[0], 0});
+      && (past_.empty()
+          || past_.back().place.since != plan_->jobs[0].islands[0].since))
+    past_.push_back({view_, plan_->jobs[0].islands[0], 0});
   tell_all();
 }
 

@@ -47,7 +47,7 @@ struct run_record {
 /// A view that has changed the job's sub-plan.
 struct past_view {
   core::view view;
-  core::assignment place;
+  core::island_place place;
   /// That was committed under it, and not run again later; 0: none.
   std::uint64_t first_step = 0;
 };

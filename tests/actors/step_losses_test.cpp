@@ -24,8 +24,8 @@ using shoal_of_losses = reduction_shoal<actors::step_losses, seen>;
 
 /// Peer 1 has the head of replicas 0 and 2, peer 3 that of replica 1; peer 4
 /// follows the head, peer 5 unit 0.
-assignment three_replicas() {
-  assignment a;
+island_place three_replicas() {
+  island_place a;
   a.replicas = {pipeline({{0, 1}, {1, 1}}, 0, 2),
                 pipeline({{2, 1}, {3, 1}}, 2, 3),
                 pipeline({{0, 1}, {1, 1}}, 3, 5)};
@@ -81,7 +81,7 @@ BOOST_DATA_TEST_CASE(heads_and_their_followers_have_all, bdata::xrange(16),
 }
 
 BOOST_AUTO_TEST_CASE(followers_of_copies_are_not_told) {
-  assignment a = three_replicas();
+  island_place a = three_replicas();
   a.copy_every = 4;
   shoal_of_losses s(4, a, false, 1);
   s.begin(1);

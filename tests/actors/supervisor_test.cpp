@@ -39,14 +39,13 @@ core::view three_peers() {
 
 /// Replica 0: a, b; replica 1: b, a.
 core::assignment two_by_two() {
-  core::assignment a;
-  a.job = 7;
+  core::assignment a{7, {1, core::island_place{}}};
   for (int r = 0; r < 2; ++r) {
     core::replica_place replica;
     for (int s = 0; s < 2; ++s)
       replica.stages.push_back(
         {{peer(std::uint8_t(1 + (r + s) % 2)), 0}, 0, 1});
-    a.replicas.push_back(replica);
+    a.islands[0].replicas.push_back(replica);
   }
   return a;
 }

@@ -25,8 +25,8 @@ constexpr model::unit_index head = 4;
 
 /// Peers 0 and 1 run a pipeline, peer 2 a whole replica, 3 to 5 one with a
 /// stage between.
-assignment mixed() {
-  assignment a;
+island_place mixed() {
+  island_place a;
   a.replicas = {pipeline({{0, 1}, {1, 2}}, 0, 1), pipeline({{2, 3}}, 1, 2),
                 pipeline({{3, 1}, {4, 1}, {5, 1}}, 2, 3)};
   return a;
@@ -77,7 +77,7 @@ BOOST_DATA_TEST_CASE(the_sum_of_both_sides_is_at_both, bdata::xrange(16),
 }
 
 BOOST_AUTO_TEST_CASE(only_the_ends_of_a_tied_model_are_concerned) {
-  assignment alone;
+  island_place alone;
   alone.replicas = {pipeline({{0, 3}}, 0, 1)};
   shoal_of_ties tied(1, alone, true, 1);
   BOOST_TEST(tied[0].part.concerns(0));

@@ -94,14 +94,14 @@ int main(int argc, char** argv) {
       ++next.number;
       next.members.erase(next.members.begin() + std::ptrdiff_t(n / 2));
       const double again = median_ms(runs, [&] { (void)make_plan(next); });
-      const assignment& a = p.jobs.front();
+      const island_place& a = p.jobs.front().islands.front();
       std::size_t used = 0;
       for (const auto& r : a.replicas)
         used += r.stages.size();
       std::printf("%5zu %-6s fresh %8.1f ms, after a death %8.1f ms: "
                   "%zu replicas, %zu stages, step %.3f s\n",
                   n, k.name, fresh, again, a.replicas.size(), used,
-                  double(predict(v, a).step) / 1e9);
+                  double(predict(v, v.jobs.front().id, a).step) / 1e9);
     }
   return 0;
 }

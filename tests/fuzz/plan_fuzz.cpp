@@ -29,14 +29,17 @@ void plan(core::view v) {
     SHOAL_ASSERT(j != nullptr);
     (void)core::never_fits(v, *j);
     (void)core::to_text(v, a);
-    if (a.replicas.empty())
-      continue;
-    SHOAL_ASSERT(core::predict(v, a).step >= 0);
-    SHOAL_ASSERT(core::longest_wait(v, a) >= 0);
-    SHOAL_ASSERT(core::idle_members(v, a).size() < v.members.size());
-    SHOAL_ASSERT(!core::memory_of(*j, a).empty());
     (void)core::step_flops(*j);
-    (void)core::mflops_of(v, a);
+    if (!core::waits(a))
+      SHOAL_ASSERT(core::idle_members(v, a).size() < v.members.size());
+    for (const core::island_place& at : a.islands) {
+      if (at.replicas.empty())
+        continue;
+      SHOAL_ASSERT(core::predict(v, a.job, at).step >= 0);
+      SHOAL_ASSERT(core::longest_wait(v, a.job, at) >= 0);
+      SHOAL_ASSERT(!core::memory_of(*j, at).empty());
+      (void)core::mflops_of(v, at);
+    }
   }
   for (const auto& [peer, bytes] : core::memory_for_jobs(v, v.previous))
     SHOAL_ASSERT(bytes <= core::find_member(v, peer)->device.memory_bytes);

@@ -13,8 +13,9 @@ struct highest {
 
   void take(epoch e) { most = std::max(most, e); }
   void take(const job_entry& j) {
-    for (epoch e : {j.changed, j.retried, j.arrived})
-      take(e);
+    take(j.changed);
+    for (const island_mark& m : j.marks)
+      take(m.since);
   }
   void take(const view& v) {
     take(v.number);
@@ -23,7 +24,8 @@ struct highest {
     for (const job_entry& j : v.jobs)
       take(j);
     for (const assignment& a : v.previous)
-      take(a.since);
+      for (const island_place& at : a.islands)
+        take(at.since);
     for (const stalled_peer& s : v.stalled)
       take(s.since);
     for (const superseded_shoal& s : v.superseded)

@@ -111,32 +111,32 @@ struct reached {
 struct submit_job {
   job_entry job;
 };
-/// A user's wish applies to whatever the job now runs. The outcome of an
-/// assignment is void once the job has another assignment, which may run from
-/// an earlier step.
+/// A user's wish applies to the whole job, wherever it runs. The end of one
+/// island is void once it has another place, where it may run from an earlier
+/// step. A job is done when all its islands are, and has failed when one has.
 struct set_job_state {
   job_id id = 0;
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
-  epoch since = 0;     ///< of the assignment; 0: of any
+  epoch since = 0;     ///< of the island's place; 0: the whole job
   std::string cause{}; ///< of a failure, in words
+  std::uint32_t island = 0;
 };
 /// A user asks to remove an ended job from the list. The answer is rejected{}
 /// if there is no such job, or if it has not ended.
 struct remove_job {
   job_id id = 0;
 };
-/// All state that moves under the job's assignment `since` has arrived.
+/// All state that moves in an island's place of `since` has arrived.
 struct job_arrived {
-  job_id id = 0;
+  island_id id;
   epoch since = 0;
 };
 
-/// The job makes no progress under its assignment of `since`: the next view
-/// gives the same assignment another number, so that all participants begin it
-/// anew.
+/// An island makes no progress in its place of `since`: the next view gives the
+/// same place another number, so that all participants begin anew.
 struct retry_job {
-  job_id id = 0;
+  island_id id;
   epoch since = 0;
 };
 /// The work of a member hangs, as found in view `number`; void in any other

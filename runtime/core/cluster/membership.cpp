@@ -241,8 +241,9 @@ void membership::impl::on(const set_job_state& e) {
   c.state = e.state;
   c.done_step = e.done_step;
   c.cause = shown(e.cause, job_cause_bytes_max);
+  c.island = e.island;
   c.since = e.since;
-  if (speaks_of_assignment(c) && config_.plan_jobs != nullptr
+  if (speaks_of_island(c) && config_.plan_jobs != nullptr
       && outdated(c, config_.plan_jobs(view_)))
     return;
   wish(std::move(c));
@@ -265,7 +266,8 @@ void membership::impl::on(const remove_job& e) {
 void membership::impl::on(const retry_job& e) {
   change c;
   c.kind = change_kind::retry;
-  c.id = e.id;
+  c.id = e.id.job;
+  c.island = e.id.index;
   c.since = e.since;
   if (!settled(c, view_))
     wish(std::move(c));
@@ -285,14 +287,13 @@ void membership::impl::on(const expel_member& e) {
 }
 
 void membership::impl::on(const job_arrived& e) {
-  const job_entry* j = find_job(view_, e.id);
-  if (j == nullptr || j->state != job_state::running || j->arrived >= e.since)
-    return;
   change c;
   c.kind = change_kind::arrived;
-  c.id = e.id;
+  c.id = e.id.job;
+  c.island = e.id.index;
   c.since = e.since;
-  wish(std::move(c));
+  if (!settled(c, view_))
+    wish(std::move(c));
 }
 
 void membership::impl::on(const update_profile& e) {

@@ -176,8 +176,9 @@ void fields(auto& v, of<view_request> auto& x) {
 enum class change_kind : std::uint8_t {
   submit_job = 1, ///< `job`; if the job is listed: `job`'s end, if that end
                   ///< counts more
-  end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: 0: of any
-                  ///< assignment; else void if the job has another
+  end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: 0: the
+                  ///< whole job; else its `island`, void if that has another
+                  ///< place
   leave = 3,      ///< `subject` becomes leaving
   remove = 4,     ///< `subject` is removed
   update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
@@ -187,9 +188,10 @@ enum class change_kind : std::uint8_t {
   revoke = 9,   ///< `subject` is banned for good; `key` replaces `old_key`
   invite = 10,  ///< `invite` may be used
   redeem = 11,  ///< `invite` is used by `subject`
-  retry = 12,   ///< the job `id` starts over from its assignment of `since`
+  retry = 12,   ///< `island` of job `id` starts over in its place of `since`
   expel = 13,   ///< removes `subject`, if the view still is number `since`
-  arrived = 14, ///< of job `id`: all state that moves since `since` has arrived
+  arrived = 14, ///< all state that moves in `island` of job `id` since `since`
+                ///< has arrived
   remove_job = 15, ///< removes the job `id`, which has ended, from the list
 };
 
@@ -212,6 +214,7 @@ struct change {
   epoch since = 0;
   bool afresh = false; ///< of an expulsion: earlier ones are long ago
   std::string cause{};
+  std::uint32_t island = 0;
   friend bool operator==(const change&, const change&) = default;
 };
 void fields(auto& v, of<change> auto& x) {
@@ -233,6 +236,7 @@ void fields(auto& v, of<change> auto& x) {
   v("since", x.since, at_most(epoch_max));
   v("afresh", x.afresh);
   v("cause", x.cause, text_of(job_cause_bytes_max));
+  v("island", x.island, at_most(limits::islands_max - 1));
 }
 
 /// Wishes of a member without a vote, sent to one with a vote.

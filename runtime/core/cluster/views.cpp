@@ -161,14 +161,14 @@ void impl::install(view v, bool seated_now) {
   update_phase();
 }
 
-/// Drops wishes of ours for assignments that are over: no view would grant
-/// them.
+/// Drops wishes of ours for places that islands no longer have: no view would
+/// grant them.
 void impl::drop_outdated() {
-  auto of_assignment = [](const cluster::wish& w) {
-    return speaks_of_assignment(w.what);
+  auto of_island = [](const cluster::wish& w) {
+    return speaks_of_island(w.what);
   };
   if (config_.plan_jobs == nullptr
-      || std::ranges::none_of(wishes_.changes, of_assignment))
+      || std::ranges::none_of(wishes_.changes, of_island))
     return;
   const auto planned = config_.plan_jobs(view_);
   std::erase_if(wishes_.changes, [&](const cluster::wish& w) {

@@ -11,6 +11,10 @@
 
 namespace shoal::core::cluster {
 
+bool speaks_of_island(const change& c) {
+  return c.kind == change_kind::end_job && c.since != 0;
+}
+
 namespace {
 
 member* find(view& v, const peer_id& id) {
@@ -185,28 +189,70 @@ void grant_submission(view& v, const job_entry& job) {
     auto at = std::ranges::lower_bound(v.jobs, job.id, {}, &job_entry::id);
     at = v.jobs.insert(at, job); // V-2
     at->changed = v.number;
+    at->marks.clear(); // of places in another shoal
   }
+}
+
+/// The mark that a change sets; nothing if it changes the whole job.
+std::optional<island_mark> mark_of(const change& c) {
+  island_mark out{mark_kind::retried, c.island, c.since, 0};
+  if (c.kind == change_kind::retry)
+    return out;
+  out.kind = mark_kind::arrived;
+  if (c.kind == change_kind::arrived)
+    return out;
+  if (!speaks_of_island(c) || c.state == job_state::failed)
+    return std::nullopt;
+  out.kind =
+    c.state == job_state::done ? mark_kind::done : mark_kind::drained;
+  out.step = c.done_step;
+  return out;
+}
+
+/// Ends a job all of whose islands have ended in the places that they have.
+void end_if_over(job_entry& j, const assignment& place, epoch now) {
+  job_state state = job_state::done;
+  std::uint64_t step = 0;
+  for (std::uint32_t i = 0; i < place.islands.size(); ++i) {
+    const auto end = std::ranges::find_if(j.marks, [&](const island_mark& m) {
+      return m.island == i && m.since == place.islands[i].since
+             && (m.kind == mark_kind::done || m.kind == mark_kind::drained);
+    });
+    if (end == j.marks.end())
+      return;
+    if (end->kind == mark_kind::drained)
+      state = job_state::cancelled;
+    step = std::max(step, end->step);
+  }
+  j.state = state;
+  j.done_step = step;
+  j.changed = now;
 }
 
 /// Grants a change to a running job.
-void grant_to_job(view& v, const change& c) {
-  for (job_entry& j : v.jobs) {
-    if (j.id != c.id || j.state != job_state::running)
-      continue;
-    if (c.kind == change_kind::arrived) {
-      j.arrived = std::max(j.arrived, c.since);
-    } else if (c.kind == change_kind::retry) {
-      j.retried = std::max(j.retried, c.since);
-    } else {
-      j.state = c.state;
-      j.done_step = c.done_step;
-      j.cause = c.cause;
-      j.changed = v.number;
-    }
+/// @param planned the assignments of the view before; null: no job has any
+void grant_to_job(view& v, const change& c,
+                  const std::vector<assignment>* planned) {
+  const auto job = std::ranges::find(v.jobs, c.id, &job_entry::id);
+  if (job == v.jobs.end() || job->state != job_state::running)
+    return;
+  if (const auto mark = mark_of(c)) {
+    set_mark(*job, *mark);
+    if (!speaks_of_island(c))
+      return;
+    if (planned != nullptr)
+      if (const auto place =
+            std::ranges::find(*planned, c.id, &assignment::job);
+          place != planned->end())
+        return end_if_over(*job, *place, v.number);
   }
+  job->state = c.state;
+  job->done_step = c.done_step;
+  job->cause = c.cause;
+  job->changed = v.number;
 }
 
-void grant(view& v, const change& c) {
+void grant(view& v, const change& c, const std::vector<assignment>* planned) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
     m = nullptr;
@@ -217,7 +263,7 @@ void grant(view& v, const change& c) {
   case change_kind::end_job:
   case change_kind::arrived:
   case change_kind::retry:
-    grant_to_job(v, c);
+    grant_to_job(v, c, planned);
     break;
   case change_kind::remove_job:
     if (const job_entry* j = find_job(v, c.id);
@@ -298,15 +344,13 @@ void remember_lapsed(const view& base, view& v) {
   });
 }
 
-bool speaks_of_assignment(const change& c) {
-  return c.kind == change_kind::end_job && c.since != 0;
-}
-
 bool outdated(const change& c, const std::vector<assignment>& planned) {
-  if (!speaks_of_assignment(c))
+  if (!speaks_of_island(c))
     return false;
   const auto at = std::ranges::find(planned, c.id, &assignment::job);
-  return at != planned.end() && at->since != c.since;
+  return at != planned.end()
+         && (c.island >= at->islands.size()
+             || at->islands[c.island].since != c.since);
 }
 
 bool settled(const change& c, const view& v) {
@@ -320,19 +364,19 @@ bool settled(const change& c, const view& v) {
       return !is_to_be_listed(v, c.job);
     return find_job(v, c.job.id) != nullptr || was_removed(v, c.job.id);
   case change_kind::end_job:
-    return j == nullptr || j->state != job_state::running;
+  case change_kind::arrived:
+  case change_kind::retry: {
+    if (j == nullptr || j->state != job_state::running)
+      return true;
+    const auto mark = mark_of(c);
+    return mark && marked(*j, mark->kind, mark->island) >= mark->since;
+  }
   case change_kind::remove_job:
     return j == nullptr || j->state == job_state::running;
-  case change_kind::arrived:
-    return j == nullptr || j->state != job_state::running
-           || j->arrived >= c.since;
   case change_kind::leave:
     return m == nullptr || m->state == member_state::leaving;
   case change_kind::remove:
     return m == nullptr;
-  case change_kind::retry:
-    return j == nullptr || j->state != job_state::running
-           || j->retried >= c.since;
   case change_kind::expel:
     return m == nullptr || v.number != c.since;
   case change_kind::update:
@@ -389,13 +433,13 @@ next_view(const view& base, const wishes& w,
     grant_join(v, join.request);
   std::optional<std::vector<assignment>> planned; // computed if needed
   if (plan_jobs != nullptr && std::ranges::any_of(w.changes, [](const wish& x) {
-        return speaks_of_assignment(x.what);
+        return speaks_of_island(x.what);
       }))
     planned = plan_jobs(base);
   for (const wish& x : w.changes)
     if ((x.what.kind != change_kind::expel || !settled(x.what, base))
         && (!planned || !outdated(x.what, *planned)))
-      grant(v, x.what);
+      grant(v, x.what, planned ? &*planned : nullptr);
   forget_old_jobs(v);
   std::erase_if(v.cuts, [&](const cut_pair& p) { return !can_be_cut(v, p); });
   remember_lapsed(base, v);

@@ -49,9 +49,10 @@ struct wishes {
 /// Whether no peer needs to decide anything for it any more: granted or void.
 bool settled(const change& c, const view& v);
 
-/// Whether the change says that a job has ended under one of its assignments.
-bool speaks_of_assignment(const change& c);
-/// Whether it does, and the job now has another assignment. @param planned the
+/// Whether the change says that an island of a job has ended in one of its
+/// places.
+bool speaks_of_island(const change& c);
+/// Whether it does, and the island now has another place. @param planned the
 /// assignments of the view
 bool outdated(const change& c, const std::vector<assignment>& planned);
 

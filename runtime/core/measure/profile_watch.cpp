@@ -3,7 +3,7 @@
 #include "runtime/core/measure/profile_watch.hpp"
 
 #include "runtime/core/median.hpp"
-#include "runtime/core/planning/cost.hpp" // assumed values, muldiv
+#include "runtime/core/planning/layout/cost.hpp" // assumed values, muldiv
 #include "runtime/core/text/amounts.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
-#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using units_by_member = std::map<member_id, std::set<std::uint32_t>>;
 
-void add_stages(const assignment& a, units_by_member& to) {
+void add_stages(const island_place& a, units_by_member& to) {
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
       const unit_range units = units_of(a, r, s);
@@ -33,7 +33,7 @@ void add_places(const std::vector<follower_place>& places,
 }
 
 /// What members hold at every step under `a`.
-units_by_member held_under(const assignment& a) {
+units_by_member held_under(const island_place& a) {
   units_by_member out;
   add_stages(a, out);
   if (a.copy_every <= 1)
@@ -51,7 +51,7 @@ units_by_member without(units_by_member all, const units_by_member& held) {
 }
 
 const stage_place&
-source_of(const assignment& place, std::uint32_t unit, std::uint32_t replica) {
+source_of(const island_place& place, std::uint32_t unit, std::uint32_t replica) {
   const auto& stages = place.replicas.at(replica).stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s)
     if (unit < units_of(place, replica, s).last)
@@ -59,13 +59,13 @@ source_of(const assignment& place, std::uint32_t unit, std::uint32_t replica) {
   return stages.back();
 }
 
-const stage_place& source_of(const assignment& place, std::uint32_t unit) {
+const stage_place& source_of(const island_place& place, std::uint32_t unit) {
   return source_of(place, unit, unit % std::uint32_t(place.replicas.size()));
 }
 
 /// The units as runs of consecutive ones; a run ends with a stage of replica 0.
 std::vector<follower_place>
-as_places(const units_by_member& all, const assignment& a) {
+as_places(const units_by_member& all, const island_place& a) {
   std::vector<follower_place> out;
   for (const auto& [who, units] : all)
     for (std::uint32_t u : units) {
@@ -85,7 +85,7 @@ as_places(const units_by_member& all, const assignment& a) {
 
 /// The longest time for which one member sends or receives: three quarters of a
 /// unit's bytes are its parameters and moments.
-nanoseconds time_of(const units_by_member& moves, const assignment& from,
+nanoseconds time_of(const units_by_member& moves, const island_place& from,
                     const layout_problem& p) {
   const cost_model model(p);
   const auto index_of = [&](const peer_id& id) {
@@ -112,7 +112,7 @@ nanoseconds time_of(const units_by_member& moves, const assignment& from,
   return nanoseconds(*std::ranges::max_element(took));
 }
 
-bool long_move(const units_by_member& moves, const assignment& base,
+bool long_move(const units_by_member& moves, const island_place& base,
                const layout_problem& p) {
   return !moves.empty() && worth_arriving(time_of(moves, base, p));
 }
@@ -123,7 +123,7 @@ bool able(const layout_problem& p, const member_id& id) {
 }
 
 /// a.followers without the units that they run themselves.
-std::vector<follower_place> without_runners(const assignment& a) {
+std::vector<follower_place> without_runners(const island_place& a) {
   units_by_member runs, follows;
   add_stages(a, runs);
   add_places(a.followers, follows);
@@ -131,11 +131,11 @@ std::vector<follower_place> without_runners(const assignment& a) {
 }
 
 /// The former layout, made whole, with what the chosen one lacks as arrivals.
-std::optional<assignment>
-keep_layout(const assignment& chosen, const layout_problem& p,
+std::optional<island_place>
+keep_layout(const island_place& chosen, const layout_problem& p,
             const units_by_member& held, std::vector<replica_place> before) {
-  const assignment& was = *p.previous;
-  assignment out = chosen;
+  const island_place& was = *p.previous;
+  island_place out = chosen;
   out.replicas = std::move(before);
   out.schedule = was.schedule;
   out.copy_every = was.copy_every;
@@ -165,12 +165,12 @@ std::vector<replica_place> keeping_least(std::vector<replica_place> replicas) {
 }
 
 /// The chosen layout without the followers that need state first.
-std::optional<assignment>
-delay_followers(const assignment& chosen, const layout_problem& p,
+std::optional<island_place>
+delay_followers(const island_place& chosen, const layout_problem& p,
                 const units_by_member& held) {
   if (chosen.copy_every > 1) // their copies come while the run goes on
     return std::nullopt;
-  assignment out = chosen;
+  island_place out = chosen;
   out.followers.clear();
   units_by_member needs;
   add_places(chosen.followers, needs);
@@ -189,9 +189,9 @@ delay_followers(const assignment& chosen, const layout_problem& p,
 
 bool keeps_arriving(const layout_problem& p) {
   if (!p.previous || p.previous->arriving.empty()
-      || has_arrived(p.job, *p.previous) || p.job.retried == p.previous->since)
+      || has_arrived(p) || is_retried(p))
     return false;
-  const assignment& was = *p.previous;
+  const island_place& was = *p.previous;
   units_by_member places;
   add_stages(was, places);
   add_places(was.followers, places);
@@ -203,13 +203,13 @@ bool keeps_arriving(const layout_problem& p) {
   return !gone && !came && fits_memory(was, p);
 }
 
-bool let_arrive(assignment& a, const layout_problem& p) {
+bool let_arrive(island_place& a, const layout_problem& p) {
   a.arriving.clear();
   if (!p.previous || p.previous->replicas.empty() || a.replicas.empty()
-      || has_arrived(p.job, *p.previous))
+      || has_arrived(p))
     return false;
   const units_by_member held = held_under(*p.previous);
-  std::optional<assignment> instead;
+  std::optional<island_place> instead;
   const auto before = detour(p); // the former layout, if no member is gone
   if (!before.empty() && a.replicas != before) {
     instead = keep_layout(a, p, held, before);
@@ -225,7 +225,7 @@ bool let_arrive(assignment& a, const layout_problem& p) {
 }
 
 std::vector<std::uint32_t>
-arriving_units(const assignment& place, const peer_id& peer) {
+arriving_units(const island_place& place, const peer_id& peer) {
   std::set<std::uint32_t> out;
   for (const follower_place& f : place.arriving)
     if (f.where.peer == peer)
@@ -234,19 +234,19 @@ arriving_units(const assignment& place, const peer_id& peer) {
   return {out.begin(), out.end()};
 }
 
-std::vector<peer_id> receivers(const assignment& place) {
+std::vector<peer_id> receivers(const island_place& place) {
   std::set<peer_id> out;
   for (const follower_place& f : place.arriving)
     out.insert(f.where.peer);
   return {out.begin(), out.end()};
 }
 
-const peer_id& arrival_source(const assignment& place, std::uint32_t unit) {
+const peer_id& arrival_source(const island_place& place, std::uint32_t unit) {
   SHOAL_ASSERT(!place.replicas.empty());
   return source_of(place, unit).where.peer;
 }
 
-std::uint32_t places_of(const assignment& place, std::uint32_t unit) {
+std::uint32_t places_of(const island_place& place, std::uint32_t unit) {
   units_by_member held = held_under(place);
   return std::uint32_t(std::ranges::count_if(
     held, [&](const auto& of) { return of.second.contains(unit); }));
@@ -272,7 +272,7 @@ rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count) {
   return of_piece > std::uint64_t(took) ? nanoseconds(of_piece) - took : 0;
 }
 
-void add_arrival_bytes(const job_entry& job, const assignment& a,
+void add_arrival_bytes(const job_entry& job, const island_place& a,
                        std::map<member_id, std::uint64_t>& to) {
   if (a.replicas.empty())
     return;

@@ -18,8 +18,8 @@
 // copy always gets there. The replicas share the sending. Gradients are not
 // paced: every holder of a unit needs them at every step.
 //
-// When all of it is there and in step, the view records that for the epoch of
-// the assignment (job_entry::arrived), and the planner takes the better layout,
+// When all of it is there and in step, the view marks that for the epoch of the
+// place (mark_kind::arrived), and the planner takes the better layout,
 // which then finds its state in place. The planner also takes that layout if
 // something could not be brought while the run went on: the rest is then moved
 // while all members wait.
@@ -33,7 +33,7 @@
 // Units: bytes, nanoseconds. Cost: members x units.
 #pragma once
 
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 
 namespace shoal::core {
 
@@ -98,33 +98,27 @@ rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count);
 /// a.arriving, and sets replicas, schedule, followers and copy_every to what
 /// runs meanwhile.
 /// @returns whether something was held back
-bool let_arrive(assignment& a, const layout_problem& p);
+bool let_arrive(island_place& a, const layout_problem& p);
 
 /// The units that arrive at `peer` under `place`, ascending.
 [[nodiscard]] std::vector<std::uint32_t>
-arriving_units(const assignment& place, const peer_id& peer);
+arriving_units(const island_place& place, const peer_id& peer);
 
 /// Members to which units arrive, ascending.
-[[nodiscard]] std::vector<peer_id> receivers(const assignment& place);
+[[nodiscard]] std::vector<peer_id> receivers(const island_place& place);
 
 /// The member that sends `unit` to those at which it arrives: one that computes
 /// it in one of the replicas, which take turns by unit. @pre place has replicas
 [[nodiscard]] const peer_id&
-arrival_source(const assignment& place, std::uint32_t unit);
+arrival_source(const island_place& place, std::uint32_t unit);
 
 /// Peers that hold `unit` at every step under `place`.
 [[nodiscard]] std::uint32_t
-places_of(const assignment& place, std::uint32_t unit);
-
-/// Whether the arrivals under `previous` count as held.
-[[nodiscard]] inline bool
-has_arrived(const job_entry& job, const assignment& previous) {
-  return !previous.arriving.empty() && job.arrived == previous.since;
-}
+places_of(const island_place& place, std::uint32_t unit);
 
 /// Adds the memory that arrivals take at both ends while in transit, besides
 /// the units themselves.
-void add_arrival_bytes(const job_entry& job, const assignment& a,
+void add_arrival_bytes(const job_entry& job, const island_place& a,
                        std::map<member_id, std::uint64_t>& to);
 
 } // namespace shoal::core

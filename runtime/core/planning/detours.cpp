@@ -20,7 +20,7 @@ const member* able(const layout_problem& p, const member_id& id) {
 }
 
 holders holders_of(const layout_problem& p) {
-  const assignment& a = *p.previous;
+  const island_place& a = *p.previous;
   std::vector<std::set<member_id>> run(std::size_t{p.job.blocks} + 2);
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
@@ -198,7 +198,7 @@ bool runs_all(const job_entry& job,
   return next == job.microbatches;
 }
 
-bool is_sound(const job_entry& job, const assignment& a) {
+bool is_sound(const job_entry& job, const island_place& a) {
   const auto units = [&](const follower_place& f) {
     return f.first_unit <= f.last_unit && f.last_unit <= job.blocks + 2;
   };
@@ -214,6 +214,13 @@ bool is_sound(const job_entry& job, const assignment& a) {
          && std::ranges::all_of(a.followers, units)
          && std::ranges::all_of(a.arriving, units)
          && (a.arriving.empty() || runs_all(job, a.replicas));
+}
+
+bool is_sound(const job_entry& job, const assignment& a) {
+  return a.islands.size() == job.want_islands
+         && std::ranges::all_of(a.islands, [&](const island_place& at) {
+              return is_sound(job, at);
+            });
 }
 
 std::vector<replica_place> detour(const layout_problem& p) {

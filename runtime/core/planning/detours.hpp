@@ -26,7 +26,7 @@
 // of other pipelines, in their bubbles, with W deferred).
 #pragma once
 
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 
 namespace shoal::core {
 
@@ -50,6 +50,8 @@ runs_all(const job_entry& job, const std::vector<replica_place>& replicas);
 /// Whether a plan can be made from `a`: its numbers are in range and in order,
 /// and units arrive only beside replicas that run. A view may hold any
 /// assignment.
+[[nodiscard]] bool is_sound(const job_entry& job, const island_place& a);
+/// Whether that holds for each island, and they are as many as the job wants.
 [[nodiscard]] bool is_sound(const job_entry& job, const assignment& a);
 
 /// p.previous with every member that is gone replaced by members that hold its

@@ -3,7 +3,7 @@
 
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/detours.hpp"
-#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 class chooser {
 public:
-  chooser(const assignment& a, const layout_problem& p)
+  chooser(const island_place& a, const layout_problem& p)
     : job_(p.job), members_(p.members), memory_(p.memory) {
     for (const auto& need :
          predict_replicas(p.job, p.members, a.replicas).members) {
@@ -75,7 +75,7 @@ public:
 private:
   using unit_set = std::set<std::uint32_t>;
 
-  static void hold(const assignment& a, const peer_id& peer, unit_set& into) {
+  static void hold(const island_place& a, const peer_id& peer, unit_set& into) {
     for (const auto& units : {units_of(a, peer), followed_units(a, peer)})
       into.insert(units.begin(), units.end());
   }
@@ -98,7 +98,7 @@ struct copy_cost {
   std::uint64_t whole = 0;     ///< one copy of everything
 };
 
-copy_cost cost_of_copies(const assignment& a, const layout_problem& p) {
+copy_cost cost_of_copies(const island_place& a, const layout_problem& p) {
   cost_model model(p);
   auto index_of = [&](const member_id& id) {
     return cost_model::index(
@@ -134,7 +134,7 @@ copy_cost cost_of_copies(const assignment& a, const layout_problem& p) {
   return most;
 }
 
-void choose_copy_every(assignment& a, const layout_problem& p) {
+void choose_copy_every(island_place& a, const layout_problem& p) {
   a.copy_every = 1;
   if (a.followers.empty())
     return;
@@ -159,7 +159,7 @@ void choose_copy_every(assignment& a, const layout_problem& p) {
 
 } // namespace
 
-bool fits_memory(const assignment& a, const layout_problem& p) {
+bool fits_memory(const island_place& a, const layout_problem& p) {
   std::map<member_id, std::uint64_t> bytes = copy_bytes(p.job, a);
   for (const auto& need :
        predict_replicas(p.job, p.members, a.replicas).members)
@@ -170,7 +170,7 @@ bool fits_memory(const assignment& a, const layout_problem& p) {
   });
 }
 
-void place_followers(assignment& a, const layout_problem& p) {
+void place_followers(island_place& a, const layout_problem& p) {
   a.followers.clear();
   a.copy_every = 1;
   const std::uint32_t wanted = p.job.want_copies + 1;
@@ -200,7 +200,7 @@ void place_followers(assignment& a, const layout_problem& p) {
 }
 
 std::map<member_id, std::uint64_t>
-copy_bytes(const job_entry& job, const assignment& a) {
+copy_bytes(const job_entry& job, const island_place& a) {
   std::map<member_id, std::uint64_t> out;
   add_arrival_bytes(job, a, out);
   if (a.followers.empty())
@@ -239,7 +239,7 @@ std::uint64_t bytes_of_units(const job_entry& job, std::uint32_t first_unit,
                   cost_never);
 }
 
-std::uint32_t holders_min(const assignment& a, std::uint32_t blocks) {
+std::uint32_t holders_min(const island_place& a, std::uint32_t blocks) {
   std::vector<std::uint32_t> holders(std::size_t{blocks} + 2);
   for (const peer_id& p : participants(a)) {
     std::set<std::uint32_t> here;

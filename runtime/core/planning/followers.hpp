@@ -17,7 +17,7 @@
 // Units: bytes. Cost: stages x copies x members.
 #pragma once
 
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 
 #include <map>
 
@@ -31,7 +31,7 @@ inline constexpr std::uint64_t follower_slower_max = 8;
 inline constexpr std::uint64_t copy_cost_permille = 20;
 
 /// Sets a.followers and a.copy_every. @pre a.replicas are placed on p.members
-void place_followers(assignment& a, const layout_problem& p);
+void place_followers(island_place& a, const layout_problem& p);
 
 /// Bytes of memory, with gradients and optimizer state.
 [[nodiscard]] std::uint64_t
@@ -39,15 +39,15 @@ bytes_of_units(const job_entry& job, std::uint32_t first_unit,
                std::uint32_t last_unit);
 
 /// Whether the replicas, copies and arrivals of `a` fit in p.memory.
-[[nodiscard]] bool fits_memory(const assignment& a, const layout_problem& p);
+[[nodiscard]] bool fits_memory(const island_place& a, const layout_problem& p);
 
 /// Memory of each member that copies and arrivals take, besides the layout.
 [[nodiscard]] std::map<member_id, std::uint64_t>
-copy_bytes(const job_entry& job, const assignment& a);
+copy_bytes(const job_entry& job, const island_place& a);
 
 /// The smallest number of peers that hold a unit: one more than the number of
 /// losses that the state survives.
 [[nodiscard]] std::uint32_t
-holders_min(const assignment& a, std::uint32_t blocks);
+holders_min(const island_place& a, std::uint32_t blocks);
 
 } // namespace shoal::core

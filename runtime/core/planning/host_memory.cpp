@@ -1,7 +1,7 @@
 // runtime/core/planning/host_memory.cpp -- divides each host's memory.
 #include "runtime/core/planning/host_memory.hpp"
 
-#include "runtime/core/planning/cost.hpp"    // muldiv
+#include "runtime/core/planning/layout/cost.hpp"    // muldiv
 #include "runtime/core/planning/detours.hpp" // is_sound
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
@@ -72,10 +72,11 @@ memory_for_jobs(const view& v, const std::vector<assignment>& placed) {
     const job_entry* job = find_job(v, a.job);
     if (!job || job->state != job_state::running || !is_sound(*job, a))
       continue;
-    for (const auto& [who, kinds] : memory_of(*job, a)) {
-      std::uint64_t& sum = needs[who.peer];
-      sum = std::min(sum + std::min(kinds.sum(), cost_never), cost_never);
-    }
+    for (const island_place& at : a.islands)
+      for (const auto& [who, kinds] : memory_of(*job, at)) {
+        std::uint64_t& sum = needs[who.peer];
+        sum = std::min(sum + std::min(kinds.sum(), cost_never), cost_never);
+      }
   }
   std::map<std::string, group> hosts;
   for (const member& m : v.members) {

@@ -47,7 +47,7 @@ struct taking_part {
   std::set<std::string> hosts;
 };
 
-taking_part who_takes_part(const assignment& a, const view& v) {
+taking_part who_takes_part(const island_place& a, const view& v) {
   taking_part out;
   for (const member_id& id : workers(a.replicas))
     out.members.insert(id);
@@ -80,13 +80,8 @@ std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
   return {out.begin(), out.end()};
 }
 
-std::vector<const member*>
-able_members(const view& v, const assignment* previous) {
-  const member_state state = working_state(v);
-  std::vector<const member*> members;
-  for (const member& m : v.members)
-    if (usable(m, state))
-      members.push_back(&m);
+void leave_out_cut(const view& v, const island_place* previous,
+                   std::vector<const member*>& members) {
   const auto had =
     workers(previous ? previous->replicas : decltype(previous->replicas){});
   auto worth = [&](const member* m) {
@@ -117,13 +112,13 @@ able_members(const view& v, const assignment* previous) {
                    <= wide(worth(out)) * against[m]))
         out = m;
     if (!out)
-      return members;
+      return;
     std::erase(members, out);
   }
 }
 
-void place_roles(assignment& a, const view& v, const peer_id& submitter,
-                 const assignment* previous) {
+void place_roles(island_place& a, const view& v, const peer_id& submitter,
+                 const island_place* previous) {
   if (a.replicas.empty())
     return;
   const std::vector<member_id> taking_part = workers(a.replicas);
@@ -133,7 +128,7 @@ void place_roles(assignment& a, const view& v, const peer_id& submitter,
   auto stay = [&](const member_id& id, const member_id& otherwise) {
     return here(id) ? id : otherwise;
   };
-  const assignment was = previous ? *previous : assignment{};
+  const island_place was = previous ? *previous : island_place{};
   const auto& stages = a.replicas.front().stages;
   const member_id &first = stages.front().where, &last = stages.back().where;
   // A member that does not keep the data would have to fetch it first.
@@ -147,13 +142,18 @@ void place_roles(assignment& a, const view& v, const peer_id& submitter,
     *id = best_heard(v, submitter, taking_part, *id);
 }
 
-void place_keepers(assignment& a, const view& v, const layout_problem& p,
-                   const assignment* previous) {
+void place_keepers(island_place& a, const view& v, const layout_problem& p,
+                   const island_place* previous) {
   const std::size_t wanted =
     std::max<std::size_t>(keepers_min, p.job.want_copies + 1);
+  // A keeper seals: what becomes of it must not stop another island.
+  const auto elsewhere = [&](const member* m) {
+    return p.job.want_islands > 1
+           && std::ranges::find(p.members, m) == p.members.end();
+  };
   const auto able = [&](const member* m, bool any_kind) {
     return m && m->state == working_state(v) && (any_kind || !m->witness)
-           && !cut_off(v, p, m->id);
+           && !elsewhere(m) && !cut_off(v, p, m->id);
   };
   const auto add = [&](const member* m, bool any_kind, std::size_t most) {
     if (able(m, any_kind) && a.keepers.size() < most
@@ -189,8 +189,8 @@ void place_keepers(assignment& a, const view& v, const layout_problem& p,
   std::ranges::sort(a.keepers);
 }
 
-void place_sealers(assignment& a, const view& v, const layout_problem& p,
-                   const assignment* previous) {
+void place_sealers(island_place& a, const view& v, const layout_problem& p,
+                   const island_place* previous) {
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
   for (const member_id& id : workers(a.replicas))
     all.insert(id);

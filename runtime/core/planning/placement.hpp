@@ -1,12 +1,12 @@
-// runtime/core/planning/placement.hpp -- the roles of a job's assignment, given
-// its layout: pure functions of the view.
+// runtime/core/planning/placement.hpp -- the roles of an island, given its
+// layout: pure functions of the view.
 //
 // A role stays with its member while that member takes part. Keepers and
-// sealers are chosen last: every member that may hold state or data of the job
+// sealers are chosen last: every member that may hold state or data of the island
 // is a sealer.
 #pragma once
 
-#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/view.hpp"
 
 #include <vector>
@@ -24,31 +24,31 @@ inline constexpr std::size_t keepers_min = 2;
 /// are leaving too, since some member has to bring the jobs to their end.
 [[nodiscard]] member_state working_state(const view& v);
 
-/// Members that can work, without some of them so that no two of the rest are
-/// cut from each other: all participants of a job talk to all others. The
-/// members with least capacity are left out; work that a member has in
-/// `previous` (may be null) counts a tenth more.
-[[nodiscard]] std::vector<const member*>
-able_members(const view& v, const assignment* previous);
+/// Removes members so that no two of the rest are cut from each other: all
+/// participants of an island talk to all others. The members with least capacity
+/// are left out; work that a member has in `previous` (may be null) counts a
+/// tenth more.
+void leave_out_cut(const view& v, const island_place* previous,
+                   std::vector<const member*>& members);
 
 /// All members that run a stage, ascending.
 [[nodiscard]] std::vector<member_id>
 workers(const std::vector<replica_place>& replicas);
 
 /// Sets data source, evaluator, checkpointer and reporter.
-void place_roles(assignment& a, const view& v, const peer_id& submitter,
-                 const assignment* previous);
+void place_roles(island_place& a, const view& v, const peer_id& submitter,
+                 const island_place* previous);
 
 /// Chooses the keepers of the job's blobs and checkpoints; the former ones
 /// stay. When the layout changes, one keeper more than wanted is a member that
 /// takes no part in the job, if there is one, preferably on another host: then
 /// no deaths among the members that hold the state in memory cost more than the
 /// steps since the last checkpoint.
-void place_keepers(assignment& a, const view& v, const layout_problem& p,
-                   const assignment* previous);
+void place_keepers(island_place& a, const view& v, const layout_problem& p,
+                   const island_place* previous);
 
 /// @pre all other places of `a` are set
-void place_sealers(assignment& a, const view& v, const layout_problem& p,
-                   const assignment* previous);
+void place_sealers(island_place& a, const view& v, const layout_problem& p,
+                   const island_place* previous);
 
 } // namespace shoal::core

@@ -20,12 +20,18 @@
 // members follow (followers.hpp), as far as the layouts of all jobs leave
 // memory.
 //
-// Of two members that are cut from each other only one takes part in a job.
+// Of two members that are cut from each other only one takes part in an island.
+//
+// The islands of a job are planned one by one, each on members of its own
+// (island_members.hpp): what happens to one leaves the places of the others as
+// they are. What computes where is decided by the placer of the job's kind
+// (placer.hpp).
 //
 // Units: nanoseconds, bytes. Cost: well below 1 ms for 4 members, some 50 ms
 // for 64, 0.6 s for 1,024 (tests/bench/plan_bench.cpp).
 #pragma once
 
+#include "runtime/core/planning/layout/cost.hpp"
 #include "runtime/core/view.hpp"
 
 #include <cstdint>
@@ -50,30 +56,25 @@ inline constexpr std::uint64_t keep_percent = 10;
 
 /// Whether all participants of `a`, made in an earlier view, still can take
 /// part: they are members as before, and none is cut from another.
-[[nodiscard]] bool undisturbed(const view& v, const assignment& a);
+[[nodiscard]] bool undisturbed(const view& v, const island_place& a);
 
 /// "1f1b, replica 0: a layers 0-3, b layers 4-7; replica 1: ...": how and where
 /// a job runs, which wishes of its run file are not met, which members are
 /// idle, and why (plan_reasons.hpp).
 [[nodiscard]] std::string to_text(const view& v, const assignment& a);
+/// The same of one island.
+[[nodiscard]] std::string
+to_text(const view& v, const island_id& id, const island_place& a);
 
 /// "running", "done", ...
 [[nodiscard]] const char* to_text(job_state s);
 
-/// Predicted time of one step, and its demands on each member.
-struct prediction {
-  nanoseconds step = 0;
-  struct need {
-    member_id where;
-    std::uint64_t bytes = 0; ///< memory
-    nanoseconds busy = 0;    ///< time of its device, forward and backward
-  };
-  std::vector<need> members; ///< those that take part
-};
-[[nodiscard]] prediction predict(const view& v, const assignment& a);
+[[nodiscard]] prediction
+predict(const view& v, job_id job, const island_place& a);
 
-/// The longest predicted time in which no activity of the job need end on any
+/// The longest predicted time in which no activity of the island need end on any
 /// peer: a step, or the transfer of all its state over the slowest link.
-[[nodiscard]] nanoseconds longest_wait(const view& v, const assignment& a);
+[[nodiscard]] nanoseconds
+longest_wait(const view& v, job_id job, const island_place& a);
 
 } // namespace shoal::core

@@ -4,7 +4,8 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/host_memory.hpp"
-#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/island_members.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 
@@ -31,8 +32,8 @@ std::string so_many_compute(std::size_t able) {
 
 class wishes {
 public:
-  wishes(const view& v, const job_entry& job, const assignment& a)
-    : job_(job), a_(a), able_(able_members(v, previous_of(v, job.id)).size()) {
+  wishes(std::size_t able, const job_entry& job, const island_place& a)
+    : job_(job), a_(a), able_(able) {
     for (const replica_place& r : a.replicas) {
       std::set<member_id> distinct;
       for (const stage_place& s : r.stages)
@@ -129,8 +130,8 @@ private:
   }
 
   const job_entry& job_;
-  const assignment& a_;
-  std::size_t able_;
+  const island_place& a_;
+  std::size_t able_; ///< members of the island that can work
   std::uint32_t stages_ = ~0u;       ///< fewest stages of a replica
   std::uint32_t deepest_ = 0;        ///< most stages of a replica
   std::uint32_t peers_of_one_ = ~0u; ///< of the replica with the fewest peers
@@ -146,13 +147,15 @@ std::string name_in(const view& v, const member_id& id) {
 class idleness {
 public:
   idleness(const view& v, const job_entry& job, const assignment& a)
-    : v_(v), job_(job), a_(a), able_(able_members(v, previous_of(v, job.id))),
-      at_work_(workers(a.replicas)), memory_(memory_for_jobs(v, v.previous)) {
+    : v_(v), job_(job), a_(a),
+      islands_(members_by_island(v, job, previous_of(v, job.id))),
+      memory_(memory_for_jobs(v, v.previous)) {
     for (const assignment& other : v.previous)
       if (const job_entry* o = find_job(v, other.job);
           o && other.job != a.job && o->state == job_state::running)
-        for (const member_id& id : workers(other.replicas))
-          elsewhere_.insert(id);
+        for (const island_place& at : other.islands)
+          for (const member_id& id : workers(at.replicas))
+            elsewhere_.insert(id);
   }
 
   std::string why(const member& m) const {
@@ -164,57 +167,70 @@ public:
       return "is joining";
     if (m.device.mflops == 0)
       return "has no measured speed";
-    if (std::ranges::find(able_, &m) == able_.end())
+    std::uint32_t i = 0;
+    while (i < islands_.size()
+           && std::ranges::find(islands_[i], &m) == islands_[i].end())
+      ++i;
+    if (i >= std::min(islands_.size(), a_.islands.size()))
       return "cannot reach all others";
     if (elsewhere_.contains(m.id))
       return "works for another job";
-    if (const std::string wish = wished(); !wish.empty())
+    return why(m, a_.islands[i], i);
+  }
+
+private:
+  std::string
+  why(const member& m, const island_place& at, std::uint32_t index) const {
+    const auto at_work = workers(at.replicas);
+    if (const std::string wish = wished(at, at_work, islands_[index].size());
+        !wish.empty())
       return wish;
     const std::uint64_t least = job_.block_state_bytes + job_.activation_bytes;
     if (const auto at = memory_.find(m.id.peer);
         at == memory_.end() || at->second < least)
       return "has too little memory for a layer";
-    if (const std::string with = sharing_with(m); !with.empty())
+    if (const std::string with = sharing_with(m, at_work); !with.empty())
       return "shares its host's cores with " + with;
-    const assignment* before = previous_of(v_, job_.id);
-    return before && before->replicas == a_.replicas
+    const island_place* before = island_of(previous_of(v_, job_.id), index);
+    return before && before->replicas == at.replicas
              ? "a layout with it would be less than "
                  + std::to_string(keep_percent) + " % faster"
              : "no layout with it is faster";
   }
 
-private:
   /// The reason if the run file asks for no more than there is now.
-  std::string wished() const {
-    const std::uint64_t replicas = replica_count(a_.replicas);
+  std::string wished(const island_place& at,
+                     const std::vector<member_id>& at_work,
+                     std::size_t able) const {
+    const std::uint64_t replicas = replica_count(at.replicas);
     const bool by_replicas =
       job_.want_replicas > 0 && replicas >= std::uint64_t(job_.want_replicas);
     const bool by_stages = job_.want_stages > 0;
     if (by_replicas && by_stages)
       return "the run asks for " + count(replicas, "replica") + " of "
              + count(std::uint64_t(job_.want_stages), "stage");
-    const std::size_t left =
-      able_.size() - std::min(able_.size(), at_work_.size());
-    if (by_stages && stages_apart(job_, a_.replicas)
+    const std::size_t left = able - std::min(able, at_work.size());
+    if (by_stages && stages_apart(job_, at.replicas)
         && left < wanted_stages(job_))
       return "another replica would need " + count(wanted_stages(job_), "peer")
              + " for its stages";
     if (by_replicas && job_.blocks == 1)
       return "the run asks for " + count(replicas, "replica") + " of 1 layer";
     if (replicas == job_.microbatches
-        && at_work_.size() == replicas * std::max(1u, job_.blocks))
+        && at_work.size() == replicas * std::max(1u, job_.blocks))
       return "each layer of each microbatch has a peer already";
     return {};
   }
 
-  std::string sharing_with(const member& m) const {
+  std::string sharing_with(const member& m,
+                           const std::vector<member_id>& at_work) const {
     if (m.host.empty() || m.device.kind != "cpu" || m.device.host_threads == 0)
       return {};
     std::uint64_t threads = m.device.threads;
     std::string names;
     for (const member& other : v_.members)
       if (other.host == m.host
-          && std::ranges::binary_search(at_work_, other.id)) {
+          && std::ranges::binary_search(at_work, other.id)) {
         threads += other.device.threads;
         names += (names.empty() ? "" : ", ") + name_in(v_, other.id);
       }
@@ -224,8 +240,7 @@ private:
   const view& v_;
   const job_entry& job_;
   const assignment& a_;
-  std::vector<const member*> able_;
-  std::vector<member_id> at_work_;
+  std::vector<member_list> islands_; ///< members that can work
   std::set<member_id> elsewhere_;
   memory_by_peer memory_;
 };
@@ -234,9 +249,17 @@ private:
 
 std::vector<unheld_wish> unheld_wishes(const view& v, const assignment& a) {
   const job_entry* job = find_job(v, a.job);
-  if (!job || a.replicas.empty())
+  if (!job)
     return {};
-  return wishes(v, *job, a).all();
+  std::vector<unheld_wish> out;
+  const auto islands = members_by_island(v, *job, previous_of(v, job->id));
+  for (std::size_t i = 0; i < std::min(islands.size(), a.islands.size()); ++i)
+    if (!a.islands[i].replicas.empty())
+      for (unheld_wish& w :
+           wishes(islands[i].size(), *job, a.islands[i]).all())
+        if (std::ranges::find(out, w) == out.end())
+          out.push_back(std::move(w));
+  return out;
 }
 
 std::string to_text(const unheld_wish& w) {
@@ -247,14 +270,16 @@ std::string to_text(const unheld_wish& w) {
 
 std::vector<idle_member> idle_members(const view& v, const assignment& a) {
   const job_entry* job = find_job(v, a.job);
-  if (!job || a.replicas.empty())
+  if (!job || waits(a))
     return {};
   std::set<member_id> used;
-  for (const member_id& id : workers(a.replicas))
-    used.insert(id);
-  for (const auto* places : {&a.followers, &a.arriving})
-    for (const follower_place& f : *places)
-      used.insert(f.where);
+  for (const island_place& at : a.islands) {
+    for (const member_id& id : workers(at.replicas))
+      used.insert(id);
+    for (const auto* places : {&at.followers, &at.arriving})
+      for (const follower_place& f : *places)
+        used.insert(f.where);
+  }
   std::optional<idleness> idle; // of many members each one may be in use
   std::vector<idle_member> out;
   for (const member& m : v.members)
@@ -266,7 +291,7 @@ std::vector<idle_member> idle_members(const view& v, const assignment& a) {
   return out;
 }
 
-std::string rare_copies_text(const job_entry& job, const assignment& a,
+std::string rare_copies_text(const job_entry& job, const island_place& a,
                              std::uint64_t checkpoint_every) {
   if (a.followers.empty() || a.copy_every <= 1 || job.want_copy_every > 0)
     return {};
@@ -281,7 +306,7 @@ std::string rare_copies_text(const job_entry& job, const assignment& a,
 }
 
 std::map<member_id, memory_kinds>
-memory_of(const job_entry& job, const assignment& a) {
+memory_of(const job_entry& job, const island_place& a) {
   std::map<member_id, memory_kinds> out;
   for (const replica_place& r : a.replicas) {
     const auto stages = std::uint32_t(r.stages.size());
@@ -314,7 +339,7 @@ std::uint64_t step_flops(const job_entry& job) {
                           + job.head_flops);
 }
 
-std::uint64_t mflops_of(const view& v, const assignment& a) {
+std::uint64_t mflops_of(const view& v, const island_place& a) {
   struct host {
     std::uint64_t mflops = 0, threads = 0, cores = 0;
   };

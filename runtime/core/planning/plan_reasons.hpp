@@ -40,11 +40,11 @@ unheld_wishes(const view& v, const assignment& a);
                                   const std::vector<unheld_wish>& unheld);
 
 /// What the loss of a peer may cost where the planner has chosen to copy the
-/// state in more than every step (assignment::copy_every); "" otherwise, and if
+/// state in more than every step (island_place::copy_every); "" otherwise, and if
 /// the user has asked for it.
 /// @param checkpoint_every steps; 0: there are no checkpoints
 [[nodiscard]] std::string
-rare_copies_text(const job_entry& job, const assignment& a,
+rare_copies_text(const job_entry& job, const island_place& a,
                  std::uint64_t checkpoint_every);
 
 struct idle_member {
@@ -69,13 +69,13 @@ struct memory_kinds {
   }
 };
 [[nodiscard]] std::map<member_id, memory_kinds>
-memory_of(const job_entry& job, const assignment& a);
+memory_of(const job_entry& job, const island_place& a);
 
 /// Floating-point operations of one step.
 [[nodiscard]] std::uint64_t step_flops(const job_entry& job);
 
 /// MFLOP/s of all members that compute under `a`, as measured; the cores of a
 /// host count only once.
-[[nodiscard]] std::uint64_t mflops_of(const view& v, const assignment& a);
+[[nodiscard]] std::uint64_t mflops_of(const view& v, const island_place& a);
 
 } // namespace shoal::core

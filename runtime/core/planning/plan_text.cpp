@@ -31,7 +31,7 @@ std::string layers(const stage_place& s) {
          + std::to_string(s.last_block - 1);
 }
 
-std::string places(const view& v, const assignment& a) {
+std::string places(const view& v, const island_place& a) {
   std::size_t stages = 0, deepest = 0;
   for (const replica_place& r : a.replicas) {
     stages += r.stages.size();
@@ -85,12 +85,12 @@ std::string to_text(const view& v, const assignment& a) {
   return to_text(v, a, unheld_wishes(v, a));
 }
 
-std::string to_text(const view& v, const assignment& a,
-                    const std::vector<unheld_wish>& unheld) {
+std::string
+to_text(const view& v, const island_id& id, const island_place& a) {
   if (a.replicas.empty())
     return "waits: " + a.why_waiting;
   std::string out = places(v, a);
-  if (const job_entry* job = find_job(v, a.job);
+  if (const job_entry* job = find_job(v, id.job);
       job && (job->want_copies > 0 || !a.followers.empty())) {
     const std::uint32_t copies = holders_min(a, job->blocks) - 1;
     if (copies > 0) {
@@ -106,6 +106,19 @@ std::string to_text(const view& v, const assignment& a,
     out += "; state is on its way to";
   for (const peer_id& peer : receivers(a))
     out += " " + name_of(v, peer);
+  return out;
+}
+
+std::string to_text(const view& v, const assignment& a,
+                    const std::vector<unheld_wish>& unheld) {
+  std::string out;
+  for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+    if (a.islands.size() > 1)
+      out += (i == 0 ? "island " : "; island ") + std::to_string(i) + ": ";
+    out += to_text(v, {a.job, i}, a.islands[i]);
+  }
+  if (waits(a))
+    return out;
   for (const unheld_wish& w : unheld)
     out += "; " + to_text(w);
   return out + idle(v, a);

@@ -193,7 +193,7 @@ problem_of(const replica_place& r, const job_entry& job,
 
 } // namespace
 
-void set_schedule(assignment& a, const job_entry& job,
+void set_schedule(island_place& a, const job_entry& job,
                   const std::map<peer_id, std::uint64_t>& mflops,
                   const std::map<peer_id, std::uint64_t>& memory,
                   nanoseconds hop) {

@@ -88,7 +88,7 @@ choose_schedule(const std::vector<schedule_problem>& replicas);
 /// stages and sets how many microbatches each may keep. `mflops`: the speed of
 /// each member in this layout; `memory`: what the job may use of it. F, B and W
 /// are assumed to take a third each of the arithmetic of a microbatch.
-void set_schedule(assignment& a, const job_entry& job,
+void set_schedule(island_place& a, const job_entry& job,
                   const std::map<peer_id, std::uint64_t>& mflops,
                   const std::map<peer_id, std::uint64_t>& memory,
                   nanoseconds hop);

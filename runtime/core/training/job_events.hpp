@@ -38,7 +38,7 @@ namespace job_event {
 /// A view took effect here. No assignment: the job is over.
 struct view_changed {
   epoch number = 0;
-  std::optional<assignment> place;
+  std::optional<island_place> place;
   std::vector<peer_id> members; ///< of the view, including witnesses
   bool calm = false; ///< undisturbed() holds for the former assignment
   std::vector<peer_id> former{}; ///< members that may come back
@@ -194,7 +194,7 @@ struct send {
 /// actors and links. Non-participants that hold state get this action too.
 struct adopt {
   std::uint64_t digest = 0;
-  assignment place;
+  island_place place;
   state_version from;
   std::vector<std::uint32_t> units; ///< units that we hold; empty: none
 };

@@ -39,17 +39,20 @@ bool is_by_unit(const std::vector<Unit>& list) {
          == list.end();
 }
 
-/// The assignment that a message was made under.
+/// The place of an island that a message was made under.
 struct job_header {
   job_id job = 0;
-  std::uint64_t digest = 0; ///< digest(assignment)
-  epoch since = 0;          ///< assignment::since
+  std::uint64_t digest = 0; ///< digest(island_id, island_place)
+  epoch since = 0;          ///< island_place::since
+  std::uint32_t island = 0;
+  [[nodiscard]] island_id id() const noexcept { return {job, island}; }
   friend bool operator==(const job_header&, const job_header&) = default;
 };
 void fields(auto& v, of<job_header> auto& x) {
   v("job", x.job);
   v("digest", x.digest);
   v("since", x.since, at_most(epoch_max));
+  v("island", x.island, at_most(limits::islands_max - 1));
 }
 
 /// The step of a state, and the epoch of the assignment that made it. Steps
@@ -57,7 +60,7 @@ void fields(auto& v, of<job_header> auto& x) {
 /// bits.
 struct state_version {
   std::uint64_t step = 0;
-  epoch made = 0; ///< assignment::since
+  epoch made = 0; ///< island_place::since
   friend auto operator<=>(const state_version&, const state_version&) = default;
 };
 void fields(auto& v, of<state_version> auto& x) {

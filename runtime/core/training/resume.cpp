@@ -22,7 +22,7 @@ bool knows(const step_record& r, const state_version& v) {
 /// Norm and loss of a version: from a peer that committed it, or from the votes
 /// of peers that prepared it.
 std::optional<step_record>
-record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
+record_of(const state_version& v, const island_place& place, std::uint32_t blocks,
           const std::map<peer_id, seal>& seals) {
   std::vector<const vote*> votes;
   for (auto& [peer, s] : seals) {
@@ -44,7 +44,7 @@ record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
   return r;
 }
 
-reach reachable(const assignment& place, std::uint32_t blocks,
+reach reachable(const island_place& place, std::uint32_t blocks,
                 const std::map<peer_id, seal>& seals) {
   reach out(blocks + 2);
   std::map<state_version, bool> can_apply;
@@ -127,7 +127,7 @@ void leave_out_differing(resume_decision& d, reach& r,
 }
 
 /// Spreads the transfers over the peers that can serve, the least busy first.
-void plan_transfers(resume_decision& d, const assignment& place,
+void plan_transfers(resume_decision& d, const island_place& place,
                     const reach& r) {
   std::map<peer_id, std::size_t> busy;
   for (const peer_id& to : participants(place))
@@ -143,7 +143,7 @@ void plan_transfers(resume_decision& d, const assignment& place,
 }
 
 /// Arriving units go on at the version where they can.
-void find_in_step(resume_decision& d, const assignment& place, const reach& r,
+void find_in_step(resume_decision& d, const island_place& place, const reach& r,
                   const std::map<peer_id, seal>& seals) {
   for (const follower_place& f : place.arriving) {
     const auto at = seals.find(f.where.peer);
@@ -181,7 +181,7 @@ state_version newest_known(const std::map<peer_id, seal>& seals) {
 }
 
 /// Chooses the state to go on from: d.from, d.version and d.checkpoint.
-void choose(resume_decision& d, const assignment& place,
+void choose(resume_decision& d, const island_place& place,
             std::uint64_t origin_step, std::uint64_t interval,
             const std::optional<state_version>& live,
             const std::map<peer_id, seal>& seals) {
@@ -299,7 +299,7 @@ std::uint32_t bubble_permille(const std::vector<const vote*>& votes) {
   return peers == 0 ? 0 : std::uint32_t(1000 - 1000 * busy / (longest * peers));
 }
 
-resume_decision decide_resume(const assignment& place, std::uint32_t blocks,
+resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
                               std::uint64_t origin_step, std::uint64_t interval,
                               const std::map<peer_id, seal>& seals) {
   SHOAL_ASSERT(!seals.empty());

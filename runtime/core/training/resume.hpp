@@ -60,7 +60,7 @@ struct resume_decision {
 ///        checkpoint that no sealer has; 0: none
 /// @pre one seal for each of place.sealers
 [[nodiscard]] resume_decision
-decide_resume(const assignment& place, std::uint32_t blocks,
+decide_resume(const island_place& place, std::uint32_t blocks,
               std::uint64_t origin_step, std::uint64_t interval,
               const std::map<peer_id, seal>& seals);
 

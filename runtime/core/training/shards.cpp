@@ -12,7 +12,7 @@ namespace shoal::core {
 namespace {
 
 void leave_out(std::vector<std::vector<peer_id>>& holders,
-               const assignment& place, const std::vector<peer_id>& unable) {
+               const island_place& place, const std::vector<peer_id>& unable) {
   const auto able = [&](const peer_id& p) {
     return !std::ranges::binary_search(unable, p);
   };
@@ -33,7 +33,7 @@ void leave_out(std::vector<std::vector<peer_id>>& holders,
 
 } // namespace
 
-std::vector<peer_id> shard_writers(const assignment& place,
+std::vector<peer_id> shard_writers(const island_place& place,
                                    std::span<const std::uint64_t> unit_bytes,
                                    const std::vector<peer_id>& unable) {
   SHOAL_ASSERT(!place.replicas.empty());
@@ -63,7 +63,7 @@ std::vector<peer_id> shard_writers(const assignment& place,
 }
 
 peer_id
-publisher_of(const assignment& place, const std::vector<peer_id>& unable) {
+publisher_of(const island_place& place, const std::vector<peer_id>& unable) {
   const auto able = [&](const peer_id& p) {
     return !std::ranges::binary_search(unable, p);
   };
@@ -78,7 +78,7 @@ publisher_of(const assignment& place, const std::vector<peer_id>& unable) {
   return first == all.end() ? usual : *first;
 }
 
-std::vector<peer_id> checkpoint_keepers(const assignment& place,
+std::vector<peer_id> checkpoint_keepers(const island_place& place,
                                         const std::vector<peer_id>& unable) {
   std::vector<peer_id> out;
   const auto add = [&](const peer_id& p, bool anyhow = false) {
@@ -97,7 +97,7 @@ std::vector<peer_id> checkpoint_keepers(const assignment& place,
   return out;
 }
 
-bool others_can_save(const assignment& place, const peer_id& self,
+bool others_can_save(const island_place& place, const peer_id& self,
                      std::vector<peer_id> unable) {
   const auto at = std::ranges::lower_bound(unable, self);
   if (at == unable.end() || *at != self)

@@ -34,7 +34,7 @@ namespace shoal::core {
 ///        all that compute a unit are, its followers of every step write it
 /// @pre place has replicas
 [[nodiscard]] std::vector<peer_id>
-shard_writers(const assignment& place,
+shard_writers(const island_place& place,
               std::span<const std::uint64_t> unit_bytes,
               const std::vector<peer_id>& unable = {});
 
@@ -43,18 +43,18 @@ shard_writers(const assignment& place,
 /// before others. If all are unable, the checkpointer.
 /// @param unable ascending
 [[nodiscard]] peer_id
-publisher_of(const assignment& place, const std::vector<peer_id>& unable);
+publisher_of(const island_place& place, const std::vector<peer_id>& unable);
 
 /// The peers whose stores should have all of it, ascending: the keepers. Other
 /// participants replace unable keepers, if there are any.
 /// @param unable in any order
 [[nodiscard]] std::vector<peer_id>
-checkpoint_keepers(const assignment& place, const std::vector<peer_id>& unable);
+checkpoint_keepers(const island_place& place, const std::vector<peer_id>& unable);
 
 /// Whether other peers could make a checkpoint if these and `self` are unable:
 /// there is a publisher, and a writer for each unit of `self`.
 /// @param unable ascending
-[[nodiscard]] bool others_can_save(const assignment& place, const peer_id& self,
+[[nodiscard]] bool others_can_save(const island_place& place, const peer_id& self,
                                    std::vector<peer_id> unable);
 
 /// The units that `peer` writes, ascending.

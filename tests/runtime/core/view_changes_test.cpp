@@ -109,8 +109,8 @@ BOOST_AUTO_TEST_CASE(a_job_gets_changes_of_other_jobs_and_not_its_own) {
   later.jobs[1].state = job_state::done;
   BOOST_TEST(changes_text(now, later, 5) == "job more ended");
   later = now;
-  later.jobs[0].retried = 7;
-  later.jobs[1].arrived = 7;
+  set_mark(later.jobs[0], {mark_kind::retried, 0, 7, 0});
+  set_mark(later.jobs[1], {mark_kind::arrived, 0, 7, 0});
   BOOST_TEST(changes_text(now, later, 5)
              == "the job did not get under way and is set up anew, state of "
                 "job more has arrived at its new peers");

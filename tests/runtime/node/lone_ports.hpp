@@ -51,7 +51,7 @@ public:
   void adopted(const core::view&, bool) override {}
   bool in_quorum() const override { return true; }
   bool release() override { return leaves; }
-  void worked(core::job_id, core::nanoseconds) override {}
+  void worked(const core::island_id&, core::nanoseconds) override {}
   void hung(const std::string& why) override { hangs.push_back(why); }
   void say(const std::string& line) override { said.push_back(line); }
   runtime::timeline& trace() override { return runtime::no_timeline(); }

@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_view_comes_with_its_own_plan_and_names_it_to_links) {
   BOOST_TEST(view->number == 1u);
   BOOST_TEST((plan->jobs == want.jobs));
   BOOST_REQUIRE(w.ports.named.size() == 1u);
-  BOOST_TEST(w.ports.named[0].first == core::digest(want.jobs[0]));
+  BOOST_TEST(w.ports.named[0].first == core::digest({want.jobs[0].job, 0}, want.jobs[0].islands[0]));
   BOOST_TEST(w.ports.named[0].second == 7u);
 }
 
@@ -345,9 +345,9 @@ BOOST_AUTO_TEST_CASE(the_cores_message_goes_to_each_that_it_names) {
 
 BOOST_AUTO_TEST_CASE(proposals_of_actors_reach_the_core) {
   world w;
-  w.node->propose_job_state(7, core::job_state::failed, 12, 3, "why");
-  w.node->propose_retry(7, 3);
-  w.node->propose_arrived(7, 3);
+  w.node->propose_end({7, 0}, core::job_state::failed, 12, 3, "why");
+  w.node->propose_retry({7, 0}, 3);
+  w.node->propose_arrived({7, 0}, 3);
   w.node->propose_expulsion(peer(2), 4);
   BOOST_REQUIRE(w.ports.told.size() == 4u);
   const auto& s = std::get<cl::set_job_state>(w.ports.told[0]);
@@ -399,8 +399,8 @@ BOOST_AUTO_TEST_CASE(nothing_that_actors_do_has_effect_after_the_end) {
   w.node->send(peer(2), core::job_message{});
   w.node->send_role(self, "mine", {});
   w.node->send_role(peer(2), "mine", {});
-  w.node->propose_retry(7, 3);
-  w.node->propose_job_state(7, core::job_state::done, 12, 3);
+  w.node->propose_retry({7, 0}, 3);
+  w.node->propose_end({7, 0}, core::job_state::done, 12, 3);
   w.node->fetch_blob({}, {peer(2)}, [](std::error_code) {});
   w.node->released();
   w.run();

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(state_is_copied_once_and_read_once) {
 }
 
 BOOST_AUTO_TEST_CASE(a_step_is_the_cores) {
-  const core::assignment place = test::make_place(1, 1);
+  const core::island_place place = test::make_place(1, 1);
   core::job_core job = test::started(place, 1);
   const auto out =
     plain_operations().step(job, test::make_prepared(place, 1, 1, 1), 0);

@@ -57,8 +57,9 @@ BOOST_AUTO_TEST_CASE(the_bound_of_a_views_bytes_holds) {
   v.jobs[0].run_json.assign(60000, 'x');
   v.jobs[0].want_blocks.assign(1000, 1U << 31);
   v.previous.resize(1);
-  v.previous[0].replicas.resize(100);
-  for (auto& r : v.previous[0].replicas)
+  v.previous[0].islands.resize(1);
+  v.previous[0].islands[0].replicas.resize(100);
+  for (auto& r : v.previous[0].islands[0].replicas)
     r.stages.resize(100);
   BOOST_TEST(codec::encode(cl::message(cl::decided{v})).size()
              <= core::bytes_bound(v) + around);

@@ -112,6 +112,8 @@ BOOST_AUTO_TEST_CASE(views_name_all_their_fields) {
   compare<core::replica_place, wire::ReplicaPlace>();
   compare<core::follower_place, wire::FollowerPlace>();
   compare<core::assignment, wire::Assignment>();
+  compare<core::island_place, wire::IslandPlace>();
+  compare<core::island_mark, wire::IslandMark>();
   compare<core::job_entry, wire::JobEntry>();
   compare<core::invitation, wire::Invitation>();
   compare<core::superseded_shoal, wire::SupersededShoal>();

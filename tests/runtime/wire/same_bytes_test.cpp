@@ -99,11 +99,12 @@ core::view view_of(std::uint64_t seed) {
     if (often(18))
       j.cause.clear();
     if (often(20))
-      j.arrived = 0;
+      j.marks.clear();
   }
   for (core::assignment& a : v.previous)
-    if (often(22))
-      a.arriving.clear();
+    for (core::island_place& at : a.islands)
+      if (often(22))
+        at.arriving.clear();
   return v;
 }
 
@@ -141,11 +142,12 @@ BOOST_AUTO_TEST_CASE(of_canonical_views) {
   BOOST_TEST(all.hex() == "2ac07a727c73cf2f");
 }
 
-BOOST_AUTO_TEST_CASE(of_digests_of_assignments) {
+BOOST_AUTO_TEST_CASE(of_digests_of_places) {
   fingerprint all;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed)
     for (const core::assignment& a : view_of(seed).previous)
-      all.add(core::digest(a));
+      for (std::uint32_t i = 0; i < a.islands.size(); ++i)
+        all.add(core::digest({a.job, i}, a.islands[i]));
   BOOST_TEST(all.hex() == "3c1b3ae43c3e4736");
 }
 

@@ -31,11 +31,14 @@ static void plan(core::view v) {
     BOOST_TEST_REQUIRE((j != nullptr && j->state == core::job_state::running));
     (void)core::never_fits(v, *j);
     (void)core::to_text(v, a);
-    (void)core::undisturbed(v, a);
-    if (a.replicas.empty())
-      continue;
-    BOOST_TEST(core::predict(v, a).step >= 0);
-    BOOST_TEST(core::longest_wait(v, a) >= 0);
+    BOOST_TEST(a.islands.size() == j->want_islands);
+    for (const core::island_place& at : a.islands) {
+      (void)core::undisturbed(v, at);
+      if (at.replicas.empty())
+        continue;
+      BOOST_TEST(core::predict(v, a.job, at).step >= 0);
+      BOOST_TEST(core::longest_wait(v, a.job, at) >= 0);
+    }
   }
   v.previous = p.jobs;
   BOOST_TEST((sent(v) == v));

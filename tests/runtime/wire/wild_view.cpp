@@ -108,8 +108,11 @@ private:
     j.want_copy_every = up_to_32(core::copy_every_max);
     j.done_step = up_to(core::epoch_max);
     j.changed = up_to(core::epoch_max);
-    j.retried = up_to(core::epoch_max);
-    j.arrived = up_to(core::epoch_max);
+    j.want_islands = below_(4) == 0 ? 1 + up_to_32(codec::islands_max - 1) : 1;
+    for (std::uint64_t k = below_(4); k > 0; --k)
+      j.marks.push_back({core::mark_kind(1 + below_(4)),
+                         up_to_32(codec::islands_max - 1),
+                         up_to(core::epoch_max), up_to(core::epoch_max)});
     j.submitted_ms =
       static_cast<std::int64_t>(up_to(std::uint64_t(codec::unix_ms_max)));
     j.priority = core::priority_min + static_cast<std::int32_t>(below_(201));
@@ -128,8 +131,15 @@ private:
   }
 
   core::assignment assignment(const core::job_entry& j) {
-    core::assignment a;
-    a.job = j.id;
+    core::assignment a{j.id, {}};
+    // As many as the job wants, mostly.
+    for (std::uint64_t n = coin() ? j.want_islands : below_(3); n > 0; --n)
+      a.islands.push_back(island(j));
+    return a;
+  }
+
+  core::island_place island(const core::job_entry& j) {
+    core::island_place a;
     a.since = up_to(v_.number);
     for (std::uint64_t r = below_(4); r > 0; --r) {
       core::replica_place& replica = a.replicas.emplace_back();

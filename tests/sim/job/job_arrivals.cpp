@@ -94,9 +94,9 @@ void job_world::on(const ptr& p, const act::arrivals_complete& a) {
   say(name(p) + " says that all has arrived of " + std::to_string(a.since));
   after(between(1 * ms, 100 * ms), [=, this] {
     job_entry& job = view_.jobs.front();
-    if (done_ || job.arrived >= a.since)
+    if (done_ || marked(job, mark_kind::arrived, 0) >= a.since)
       return;
-    job.arrived = a.since;
+    set_mark(job, {mark_kind::arrived, 0, a.since, 0});
     ++result_.arrived;
     new_view();
   });

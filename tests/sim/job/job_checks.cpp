@@ -20,7 +20,7 @@ void job_world::check_version(const ptr& p, std::uint32_t unit) {
           + std::to_string(v.step) + " with another hash");
 }
 
-bool job_world::reachable(const state_version& v, const assignment& place) {
+bool job_world::reachable(const state_version& v, const island_place& place) {
   for (std::uint32_t u = 0; u < config_.blocks + 2; ++u) {
     bool found = false;
     for (auto& [n, p] : up_) {
@@ -197,8 +197,9 @@ void job_world::on(const ptr& p, const act::finished& a) {
         : diverged ? chain_.back().bad >= config_.max_bad_steps
                    : drained_,
         "finished for no reason");
-  const assignment* place = assignment_of(
-    digest(view_.previous.empty() ? assignment{} : view_.previous.front()));
+  const island_place* place = assignment_of(
+    digest_of(view_.previous.empty() ? island_place{}
+                                     : view_.previous[0].islands[0]));
   if (done_ || !place || place->reporter.peer != p->id)
     return;
   check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,

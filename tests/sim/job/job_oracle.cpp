@@ -155,8 +155,8 @@ void job_world::new_view() {
   ++view_.number;
   ++result_.views;
   plan pl = make_plan(view_);
-  for (const assignment& a : pl.jobs) {
-    assignments_[digest(a)] = a;
+  for (const island_place& a : pl.jobs.front().islands) {
+    assignments_[digest_of(a)] = a;
     if (trace_) {
       std::string s = "view " + std::to_string(view_.number) + " since "
                       + std::to_string(a.since) + ":";
@@ -193,8 +193,7 @@ void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
   p->digest_seen = v.number; // newest view shown to it
   ev::view_changed e{v.number, std::nullopt, {}};
   e.calm = p->core.place() && undisturbed(v, *p->core.place());
-  for (const assignment& a : pl.jobs)
-    e.place = a;
+  e.place = pl.jobs.front().islands.at(config_.id.index);
   for (const member& x : v.members)
     e.members.push_back(x.id.peer);
   for (const auto& [number, other] : up_)

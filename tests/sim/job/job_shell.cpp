@@ -156,7 +156,7 @@ void job_world::on(const ptr& p, const act::fetch_unit& a) {
 }
 
 void job_world::on(const ptr& p, const act::take_copies& a) {
-  const assignment* place = assignment_of(a.digest);
+  const island_place* place = assignment_of(a.digest);
   for (std::uint32_t u : a.own)
     check(p->core.held().at(u) == a.version, "copies another version");
   unit_hashes own; // the present state, before the next step
@@ -282,7 +282,7 @@ void job_world::on(const ptr& p, const act::release& a) {
 }
 
 void job_world::on(const ptr& p, const act::run_step& a) {
-  const assignment* place = assignment_of(a.digest);
+  const island_place* place = assignment_of(a.digest);
   check(place, "runs an unknown assignment");
   check(!p->must_say, "a loss was not said");
   for (auto& u : units_of(*place, p->id))
@@ -428,9 +428,10 @@ void job_world::on(const ptr& p, const act::begin_anew& a) {
   result_.noticed +=
     differing_.contains(a.since) && anew_.insert(a.since).second;
   after(between(1 * ms, 300 * ms), [=, this] {
-    if (done_ || !p->alive || view_.jobs.front().retried >= a.since)
+    if (done_ || !p->alive
+        || marked(view_.jobs.front(), mark_kind::retried, 0) >= a.since)
       return;
-    view_.jobs.front().retried = a.since;
+    set_mark(view_.jobs.front(), {mark_kind::retried, 0, a.since, 0});
     new_view();
   });
 }

@@ -228,8 +228,11 @@ private:
   void note_hashes(const ptr& p, const act::run_step& a, ev::prepared& e);
   void look_for_differences(const step_record& r);
   void check_rot() const;
-  bool reachable(const state_version& v, const assignment& place);
-  const assignment* assignment_of(std::uint64_t d) {
+  bool reachable(const state_version& v, const island_place& place);
+  std::uint64_t digest_of(const island_place& a) const {
+    return digest(config_.id, a);
+  }
+  const island_place* assignment_of(std::uint64_t d) {
     auto at = assignments_.find(d);
     return at == assignments_.end() ? nullptr : &at->second;
   }
@@ -245,7 +248,7 @@ private:
 
   std::map<std::uint8_t, ptr> up_; ///< by number; dead ones are replaced
   view view_;
-  std::map<std::uint64_t, assignment> assignments_;
+  std::map<std::uint64_t, island_place> assignments_;
   job_config config_;
   bool barrier_ = true;
   std::uint64_t bad_one_in_ = 0; ///< steps that are not finite; 0: none

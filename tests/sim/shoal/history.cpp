@@ -44,7 +44,7 @@ void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
   if (const auto* v = std::get_if<ev::view_changed>(&in)) {
     if (v->place) {
-      const std::uint64_t now = digest(*v->place);
+      const std::uint64_t now = digest(core.id(), *v->place);
       const auto [at, fresh] = digests_.try_emplace(v->place->since, now);
       check(at->second == now, "H-1: two sub-plans of one epoch");
       places_[now] = *v->place;
@@ -108,7 +108,7 @@ std::string history::stand() const {
   return out;
 }
 
-const assignment* history::told(int node) const {
+const island_place* history::told(int node) const {
   const auto state = nodes_.find(node);
   if (state == nodes_.end())
     return nullptr;
@@ -342,7 +342,7 @@ void history::on(int node, const job_core&, const act::committed& a) {
   const auto made = digests_.find(r.version.made);
   if (made == digests_.end())
     return fail_("H-1: a step of an unknown sub-plan");
-  const assignment& place = places_[made->second];
+  const island_place& place = places_[made->second];
   // Rolled forward to: all gradients were there, and need no vote.
   const bool resumed = std::ranges::any_of(
     resumed_, [&](const auto& x) { return x.second == r.version; });
@@ -374,7 +374,7 @@ void history::on(int node, const job_core& core, const act::run_step& a) {
   const state& s = nodes_[node];
   check(a.digest == s.told, "H-4: a step runs under an old sub-plan");
   check(!s.must_say, "H-1: a loss was not said");
-  const assignment& place = places_[a.digest];
+  const island_place& place = places_[a.digest];
   for (std::uint32_t u : units_of(place, id_of(node)))
     check(core.held().contains(u) && core.held().at(u).step + 1 == a.step,
           "H-1: a step runs on old state");

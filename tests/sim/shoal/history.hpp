@@ -77,7 +77,7 @@ public:
   /// The state of each job core, as text.
   std::string stand() const;
   /// The newest assignment of which the node was told, or nullptr.
-  const core::assignment* told(int node) const;
+  const core::island_place* told(int node) const;
   /// Number of sub-plans that any peer has adopted.
   std::size_t adoptions() const noexcept { return adopted_.size(); }
   /// The committed record of that version, or nullptr.
@@ -155,7 +155,7 @@ private:
   std::function<void(int, const std::string&)> say_;
   std::function<void(std::uint64_t, std::uint64_t)> note_;
   std::map<int, state> nodes_;
-  std::map<std::uint64_t, core::assignment> places_; ///< by digest
+  std::map<std::uint64_t, core::island_place> places_; ///< by digest
   std::map<core::epoch, std::uint64_t> digests_;     ///< by `since`
   std::map<version, core::step_record> known_;
   std::map<std::pair<version, std::uint32_t>, std::uint64_t> bits_;

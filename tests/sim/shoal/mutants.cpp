@@ -52,14 +52,14 @@ std::vector<job_input>
 mutate(shoal_world& world, int node, const job_input& in) {
   std::vector<job_input> told{in};
   const auto* r = std::get_if<ev::received>(&in);
-  const assignment* place = world.past().told(node);
+  const island_place* place = world.past().told(node);
   if (r == nullptr || place == nullptr)
     return told;
   if (world.has(mutant::epoch_unchecked)) {
     auto& message = std::get<ev::received>(told[0]).message;
     std::visit(
       [&](auto& m) {
-        m.on.digest = digest(*place);
+        m.on.digest = digest(m.on.id(), *place);
         m.on.since = place->since;
       },
       message);
@@ -86,7 +86,7 @@ void mutate(shoal_world& world, int node, const job_input& in,
       return std::holds_alternative<act::lost_state>(a)
              || std::holds_alternative<act::went_back>(a);
     });
-  const assignment* place = world.past().told(node);
+  const island_place* place = world.past().told(node);
   if (world.has(mutant::followers_do_not_apply) && place != nullptr)
     for (job_output& a : out)
       if (auto* apply = std::get_if<act::apply>(&a))

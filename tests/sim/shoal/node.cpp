@@ -453,7 +453,7 @@ void sim_node::adopted(const core::view& now, bool member) {
     say("view " + std::to_string(now.number) + ":" + names
         + (member ? "" : " (outside)"));
     for (const core::assignment& a : plan->jobs)
-      say("plan since " + std::to_string(a.since) + ": "
+      say("plan since " + std::to_string(a.islands[0].since) + ": "
           + core::to_text(now, a));
   }
   if (world_.has(mutant::former_views_shown)

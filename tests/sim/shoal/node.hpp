@@ -142,7 +142,7 @@ private:
   void adopted(const core::view& now, bool member) override;
   bool in_quorum() const override { return true; }
   bool release() override;
-  void worked(core::job_id, core::nanoseconds) override {}
+  void worked(const core::island_id&, core::nanoseconds) override {}
   void hung(const std::string& why) override;
   runtime::timeline& trace() override { return runtime::no_timeline(); }
   runtime::training_operations& operations() override { return operations_; }

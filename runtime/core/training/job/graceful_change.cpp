@@ -23,7 +23,7 @@ bool job_core::may_finish(const job_event::view_changed& e) const {
     return false;
   if (seals_.is_early(duty_.participants, e.place->since))
     return false; // from a peer that knew of the change first
-  assignment same = *duty_.place;
+  island_place same = *duty_.place;
   same.since = e.place->since;
   return same != *e.place;
 }

@@ -55,7 +55,7 @@ void job_core::on(const job_event::view_changed& e) {
     return;
   members_ = e.members;
   former_ = e.former;
-  if (e.place && duty_.place && duty_.on.digest == digest(*e.place)) {
+  if (e.place && duty_.place && duty_.on.digest == digest(config_.id, *e.place)) {
     next_.reset();
     return;
   }
@@ -69,13 +69,12 @@ void job_core::take_up(const job_event::view_changed& e) {
   next_.reset();
   if (!e.place) {
     bool told = !duty_.place && phase_ == phase::halting;
-    duty_ = duty_under({}, config_.job, config_.self);
+    duty_ = duty_under({}, config_.id, config_.self);
     if (!told)
       begin_halt();
     return;
   }
-  SHOAL_ASSERT(e.place->job == config_.job);
-  duty_ = duty_under(e.place, config_.job, config_.self);
+  duty_ = duty_under(e.place, config_.id, config_.self);
   digests_.begin(duty_);
   SHOAL_ASSERT(!duty_.participates() || duty_.seals());
   begin_halt();

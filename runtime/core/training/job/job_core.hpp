@@ -1,4 +1,5 @@
-// runtime/core/training/job/job_core.hpp -- the protocol of one job on one peer.
+// runtime/core/training/job/job_core.hpp -- the protocol of one island of a job
+// on one peer.
 //
 // Actions = step(event, now). State is addressed in units: unit 0 is the
 // embedding, 1..blocks are the blocks, blocks + 1 is the final norm and head. A
@@ -17,7 +18,7 @@
 // participants of the former assignment still can take part, they first finish
 // the step in progress, or give it up when it takes twice as long as the step
 // before (graceful_change.cpp). When nothing computes any more (halted), each
-// of assignment::sealers sends all others one seal: what it holds. From the
+// of island_place::sealers sends all others one seal: what it holds. From the
 // same seals all draw the same conclusion: the newest version that, for every
 // unit, some sealer holds or can roll forward to. They roll forward, fetch what
 // they lack, and run on. If no version is complete, all restore the newest
@@ -50,7 +51,7 @@
 // Messages may be lost while a link is down: seals and votes repeat on tick
 // until answered. Handlers are idempotent.
 //
-// Threads: none; one instance per job and peer, called from one place.
+// Threads: none; one instance per island and peer, called from one place.
 // Limits:  job_messages.hpp; blobs_told_max below; the parts.
 #pragma once
 
@@ -78,9 +79,9 @@
 
 namespace shoal::core {
 
-/// What never changes for a job, and which peer we are.
+/// What never changes for an island of a job, and which peer we are.
 struct job_config {
-  job_id job = 0;
+  island_id id;
   peer_id self{};
   std::uint32_t blocks = 0;
   std::uint32_t microbatches = 0; ///< in one step
@@ -143,7 +144,7 @@ public:
     return current_;
   }
   /// The assignment taken up, and its header; digest 0: none.
-  [[nodiscard]] const std::optional<assignment>& place() const noexcept {
+  [[nodiscard]] const std::optional<island_place>& place() const noexcept {
     return duty_.place;
   }
   [[nodiscard]] const job_header& under() const noexcept { return duty_.on; }
@@ -152,6 +153,7 @@ public:
   held() const noexcept {
     return held_.versions();
   }
+  [[nodiscard]] const island_id& id() const noexcept { return config_.id; }
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
   /// Whether something should move here: other peers wait for this one, or this
   /// one waits for others. False while work on files takes its time.

@@ -8,7 +8,7 @@
 namespace shoal::core {
 
 void job_core::on(const job_event::received& e) {
-  if (phase_ == phase::over || header(e.message).job != config_.job)
+  if (phase_ == phase::over || header(e.message).id() != config_.id)
     return;
   std::visit([&](const auto& m) { take(e.from, m); }, e.message);
 }

@@ -235,10 +235,9 @@ template <bool replicas>
 std::vector<assignment> plan_all(const view& v) {
   std::vector<assignment> out;
   for (const job_entry& j : v.jobs) {
-    assignment& a = out.emplace_back();
-    a.job = j.id;
+    assignment& a = out.emplace_back(assignment{j.id, {1, island_place{}}});
     if (replicas)
-      a.replicas.emplace_back();
+      a.islands[0].replicas.emplace_back();
   }
   return out;
 }
@@ -441,15 +440,17 @@ BOOST_AUTO_TEST_CASE(arrival_is_reported_for_the_newest_assignment) {
   job_entry j;
   j.id = 4;
   give(a, submit_job{j});
-  auto arrived = [&] { return find_job(a.core->current(), 4)->arrived; };
-  give(a, job_arrived{4, 9});
+  auto arrived = [&] {
+    return marked(*find_job(a.core->current(), 4), mark_kind::arrived, 0);
+  };
+  give(a, job_arrived{{4, 0}, 9});
   BOOST_TEST(arrived() == 9u);
   const epoch number = a.core->current().number;
-  give(a, job_arrived{4, 9}); // said again
-  give(a, job_arrived{4, 7}); // and of an older one
+  give(a, job_arrived{{4, 0}, 9}); // said again
+  give(a, job_arrived{{4, 0}, 7}); // and of an older one
   BOOST_TEST(arrived() == 9u);
   BOOST_TEST(a.core->current().number == number);
-  give(a, job_arrived{4, 12});
+  give(a, job_arrived{{4, 0}, 12});
   BOOST_TEST(arrived() == 12u);
 }
 
@@ -457,9 +458,10 @@ BOOST_AUTO_TEST_CASE(arrival_is_reported_for_the_newest_assignment) {
 std::vector<assignment> plan_by_members(const view& v) {
   std::vector<assignment> out = plan_all<true>(v);
   for (assignment& a : out) {
-    a.since = v.members.size() == 1 ? v.number : 0;
+    epoch& since = a.islands.at(0).since;
+    since = v.members.size() == 1 ? v.number : 0;
     for (const member& m : v.members)
-      a.since = std::max(a.since, m.id.incarnation);
+      since = std::max(since, m.id.incarnation);
   }
   return out;
 }
@@ -475,7 +477,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_job_is_proposed_for_one_assignment) {
   run(1000 * ms);
   BOOST_REQUIRE(together());
   auto since = [](const node& n) {
-    return plan_by_members(n.core->current())[0].since;
+    return plan_by_members(n.core->current())[0].islands[0].since;
   };
   auto state = [](const node& n) {
     return find_job(n.core->current(), 4)->state;

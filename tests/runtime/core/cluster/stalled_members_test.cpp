@@ -22,7 +22,7 @@ view with(std::vector<std::uint8_t> members,
 }
 
 std::vector<assignment> a_job_waits(const view&) {
-  return std::vector<assignment>(1);
+  return {{1, {1, island_place{}}}};
 }
 
 } // namespace

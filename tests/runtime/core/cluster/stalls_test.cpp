@@ -18,9 +18,9 @@ template <bool Waits>
 std::vector<assignment> one_job(const view& v) {
   std::vector<assignment> out;
   for (const job_entry& j : v.jobs) {
-    out.emplace_back().job = j.id;
+    out.push_back({j.id, {1, island_place{}}});
     if (!Waits || v.members.size() > 1)
-      out.back().replicas.resize(1);
+      out.back().islands[0].replicas.resize(1);
   }
   return out;
 }

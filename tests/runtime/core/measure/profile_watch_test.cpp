@@ -1,7 +1,7 @@
 // tests/runtime/core/measure/profile_watch_test.cpp -- when a profile is
 // replaced.
 #include "runtime/core/measure/profile_watch.hpp"
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 #include "runtime/core/text/amounts.hpp"
 
 #include <boost/test/unit_test.hpp>

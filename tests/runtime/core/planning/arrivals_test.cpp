@@ -26,7 +26,7 @@ void join(view& v, std::uint8_t n) {
 }
 
 void arrive(view& v) {
-  v.jobs[0].arrived = v.previous.at(0).since;
+  mark(v, mark_kind::arrived);
 }
 
 std::size_t units_in(const std::vector<follower_place>& places) {
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
   const view one = large(1);
   view v = next_view(one);
   join(v, 2);
-  const assignment was = only(one), meanwhile = only(v);
+  const island_place was = only(one), meanwhile = only(v);
   const peer_id joiner = v.members.back().id.peer;
   BOOST_TEST((meanwhile.replicas == was.replicas));
   BOOST_TEST((meanwhile.schedule == was.schedule));
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
   view then = next_view(v);
   BOOST_TEST((only(then) == meanwhile)); // nothing else changes it
   arrive(then);
-  const assignment better = only(then);
+  const island_place better = only(then);
   BOOST_TEST(better.arriving.empty());
   BOOST_TEST((better.replicas != was.replicas));
   BOOST_TEST(better.since == then.number);
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(arrivals_are_not_given_up_for_a_changed_speed) {
   view v = next_view(large(2));
   v.jobs[0].want_replicas = 1;
   join(v, 3);
-  const assignment meanwhile = only(v);
+  const island_place meanwhile = only(v);
   BOOST_REQUIRE(!meanwhile.arriving.empty());
   view slower = next_view(v);
   slower.members[0].device.mflops /= 3;
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_returning_peer_takes_its_place_again) {
       view back = next_view(after);
       back.members.insert(back.members.begin() + victim, lost);
       back.members[std::size_t(victim)].id.incarnation = back.number;
-      const assignment meanwhile = only(back);
+      const island_place meanwhile = only(back);
       BOOST_TEST((receivers(meanwhile) == std::vector{lost.id.peer}));
       view then = next_view(back);
       arrive(then);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_returning_peer_takes_its_place_again) {
 BOOST_AUTO_TEST_CASE(a_join_or_leave_meanwhile_makes_another_plan) {
   view v = next_view(large(2));
   join(v, 3);
-  const assignment meanwhile = only(v);
+  const island_place meanwhile = only(v);
   BOOST_REQUIRE(!meanwhile.arriving.empty());
   view more = next_view(v);
   join(more, 4);
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_join_or_leave_meanwhile_makes_another_plan) {
   less.members.pop_back(); // at which it arrives
   BOOST_TEST((only(less) != meanwhile));
   view again = next_view(v);
-  again.jobs[0].retried = meanwhile.since;
+  mark(again, mark_kind::retried);
   BOOST_TEST(only(again).since == again.number);
 }
 
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
   v.jobs[0].want_stages = 2;
   v.jobs[0].want_copies = 1;
   v.jobs[0].want_copy_every = 1;
-  const assignment first = only(v);
+  const island_place first = only(v);
   BOOST_TEST(first.arriving.empty()); // all begin at the origin
   BOOST_REQUIRE(!first.followers.empty());
   // The one that only follows goes; another comes.
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
   view after = next_view(v);
   std::erase_if(after.members, [&](const member& m) { return m.id == spare; });
   join(after, 9);
-  const assignment meanwhile = only(after);
+  const island_place meanwhile = only(after);
   BOOST_TEST((meanwhile.replicas == first.replicas));
   BOOST_TEST(meanwhile.copy_every == 1u);
   BOOST_TEST(units_in(meanwhile.arriving) > 0u);
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(without_memory_for_arrivals_all_wait) {
   // As much as a replica needs, and nothing for gradients that are kept.
   v.members.back().device.memory_bytes =
     bytes_of_units(job, 0, job.blocks + 2) * 21 / 20;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST(a.arriving.empty());
   BOOST_TEST(workers(a).size() == 2u);
 }
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(replicas_take_turns_at_sending) {
   v.jobs[0].want_replicas = 3;
   after.jobs[0].want_replicas = 3;
   join(after, 3);
-  const assignment a = only(after);
+  const island_place a = only(after);
   BOOST_REQUIRE(!a.arriving.empty());
   BOOST_REQUIRE(a.replicas.size() == 2u);
   for (const follower_place& f : a.arriving)

@@ -33,7 +33,7 @@ void lose(view& v, const member_id& id) {
 }
 
 /// By member, microbatches of stages that it runs.
-std::map<member_id, std::uint32_t> work_of(const assignment& a) {
+std::map<member_id, std::uint32_t> work_of(const island_place& a) {
   std::map<member_id, std::uint32_t> out;
   for (const replica_place& r : a.replicas)
     for (const stage_place& s : r.stages)
@@ -42,8 +42,8 @@ std::map<member_id, std::uint32_t> work_of(const assignment& a) {
 }
 
 /// Whether each stage is on a member that held all of it before.
-bool needs_no_move(const view& v, const assignment& a) {
-  const assignment& was = v.previous.at(0);
+bool needs_no_move(const view& v, const island_place& a) {
+  const island_place& was = v.previous.at(0).islands.at(0);
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
       const peer_id& who = a.replicas[r].stages[s].where.peer;
@@ -57,7 +57,7 @@ bool needs_no_move(const view& v, const assignment& a) {
 }
 
 /// What a member does on a detour where every input is there at once.
-std::vector<work_kind> order_of(const assignment& a, const peer_id& who) {
+std::vector<work_kind> order_of(const island_place& a, const peer_id& who) {
   std::vector<pipeline> lines;
   for (const replica_place& r : a.replicas)
     lines.push_back(make_pipeline(a.schedule, r));
@@ -91,11 +91,11 @@ BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
     four.jobs[0].want_schedule = schedule_kind::one_f_one_b;
     if (!room) // twelve for each member, less its state
       four.jobs[0].activation_bytes = 800'000'000'000;
-    const assignment was = only(four);
+    const island_place was = only(four);
     BOOST_TEST((was.schedule == schedule_kind::one_f_one_b));
     view v = next_view(four);
     lose(v, was.replicas[1].stages[1].where);
-    const assignment meanwhile = only(v);
+    const island_place meanwhile = only(v);
     BOOST_REQUIRE(makes_detour(meanwhile.replicas));
     BOOST_TEST((meanwhile.schedule == schedule_kind::zero_bubble));
     for (const replica_place& r : meanwhile.replicas)
@@ -118,14 +118,14 @@ BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
 
 BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   const view four = large(4, 2, 2);
-  const assignment was = only(four);
+  const island_place was = only(four);
   BOOST_REQUIRE(was.replicas.size() == 2u && !makes_detour(was.replicas));
   view v = next_view(four);
   const member_id lost = was.replicas[1].stages[1].where;
   const member_id beside = was.replicas[1].stages[0].where;
   const member_id other = was.replicas[0].stages[1].where;
   lose(v, lost);
-  const assignment meanwhile = only(v);
+  const island_place meanwhile = only(v);
   BOOST_TEST_MESSAGE(to_text(v, meanwhile));
   BOOST_TEST(makes_detour(meanwhile.replicas));
   BOOST_TEST(runs_all(v.jobs[0], meanwhile.replicas));
@@ -144,8 +144,8 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
 
   view then = next_view(v);
   BOOST_TEST((only(then) == meanwhile)); // nothing else changes it
-  then.jobs[0].arrived = then.previous[0].since;
-  const assignment better = only(then);
+  mark(then, mark_kind::arrived);
+  const island_place better = only(then);
   BOOST_TEST(!makes_detour(better.replicas));
   BOOST_TEST(better.arriving.empty());
   BOOST_TEST(replica_count(better.replicas) == 2u);
@@ -159,9 +159,9 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
 BOOST_AUTO_TEST_CASE(several_replicas_share_what_the_dead_stage_had) {
   const view v6 = large(6, 3, 2);
   view v = next_view(v6);
-  const assignment was = only(v6);
+  const island_place was = only(v6);
   lose(v, was.replicas[0].stages[0].where);
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST_MESSAGE(to_text(v, a));
   BOOST_TEST(makes_detour(a.replicas));
   BOOST_TEST(needs_no_move(v, a));
@@ -180,12 +180,12 @@ BOOST_AUTO_TEST_CASE(a_follower_stands_in_where_there_is_one_pipeline) {
   view three = large(3, 1, 3);
   three.jobs[0].want_copies = 1;
   three.jobs[0].want_copy_every = 1;
-  const assignment was = only(three);
+  const island_place was = only(three);
   BOOST_REQUIRE(!was.followers.empty());
   for (std::size_t s = 0; s < 3; ++s) {
     view v = next_view(three);
     lose(v, was.replicas[0].stages[s].where);
-    const assignment a = only(v);
+    const island_place a = only(v);
     BOOST_TEST(runs_all(v.jobs[0], a.replicas));
     BOOST_TEST(needs_no_move(v, a));
     BOOST_TEST(a.replicas.size() == 1u);
@@ -203,11 +203,11 @@ BOOST_AUTO_TEST_CASE(a_follower_stands_in_where_there_is_one_pipeline) {
 
 BOOST_AUTO_TEST_CASE(two_ways_that_are_the_same_are_one) {
   const view four = large(4, 2, 2);
-  const assignment was = only(four);
+  const island_place was = only(four);
   view v = next_view(four);
   lose(v, was.replicas[1].stages[0].where);
   lose(v, was.replicas[1].stages[1].where);
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST(a.replicas.size() == 1u);
   BOOST_TEST(!makes_detour(a.replicas));
   BOOST_TEST(runs_all(v.jobs[0], a.replicas));
@@ -216,11 +216,11 @@ BOOST_AUTO_TEST_CASE(two_ways_that_are_the_same_are_one) {
 BOOST_AUTO_TEST_CASE(a_second_loss_makes_another_detour) {
   const view six = large(6, 3, 2);
   view v = next_view(six);
-  const assignment was = only(six);
+  const island_place was = only(six);
   lose(v, was.replicas[0].stages[0].where);
   view then = next_view(v);
   lose(then, was.replicas[1].stages[1].where);
-  const assignment a = only(then);
+  const island_place a = only(then);
   BOOST_TEST(needs_no_move(then, a));
   BOOST_TEST(runs_all(then.jobs[0], a.replicas));
   BOOST_TEST(makes_detour(a.replicas));
@@ -231,11 +231,11 @@ BOOST_AUTO_TEST_CASE(many_losses_do_not_make_replicas_without_end) {
   view v = large(96, 48, 2);
   v.jobs[0].microbatches = 4096;
   v = next_view(v);
-  const assignment was = only(v);
+  const island_place was = only(v);
   BOOST_REQUIRE(was.replicas.size() == 48u);
   for (std::size_t r = 0; r < 30; ++r) // one stage of each, in turn
     lose(v, was.replicas[r].stages[r % 2].where);
-  layout_problem p{v.jobs[0], {}, {}, &v.previous[0], {}};
+  layout_problem p{v.jobs[0], {}, {}, &v.previous[0].islands[0], {}};
   for (const member& m : v.members) {
     p.members.push_back(&m);
     p.memory[m.id.peer] = m.device.memory_bytes;
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(without_memory_for_it_there_is_none) {
   view four = large(4, 2, 2);
   job_entry& j = four.jobs[0];
   j.activation_bytes = 1'000'000'000;
-  const assignment was = only(four);
+  const island_place was = only(four);
   view v = next_view(four);
   lose(v, was.replicas[1].stages[1].where);
   const member_id other = was.replicas[0].stages[1].where;
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(layouts_after_any_losses_are_sound) {
     for (int turn = 0; turn < 4 && v.members.size() > 1; ++turn) {
       v = next_view(v);
       lose(v, v.members[below(unsigned(v.members.size()))].id);
-      const assignment a = only(v);
+      const island_place a = only(v);
       BOOST_TEST_CONTEXT("seed " << seed << " turn " << turn << ": "
                                  << to_text(v, a)) {
         if (a.replicas.empty())

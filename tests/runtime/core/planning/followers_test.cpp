@@ -20,7 +20,7 @@ view pipeline(std::size_t members, std::uint32_t copies) {
   return v;
 }
 
-std::uint64_t state_of(const view& v, const assignment& a, const member_id& m) {
+std::uint64_t state_of(const view& v, const island_place& a, const member_id& m) {
   std::uint64_t bytes = 0;
   for (const std::uint32_t u : units_of(a, m.peer))
     bytes += bytes_of_units(v.jobs[0], u, u + 1);
@@ -28,7 +28,7 @@ std::uint64_t state_of(const view& v, const assignment& a, const member_id& m) {
 }
 
 /// Units that a member did not hold before.
-std::size_t moved(const assignment& before, const assignment& after) {
+std::size_t moved(const island_place& before, const island_place& after) {
   std::size_t n = 0;
   for (const peer_id& p : participants(after)) {
     const auto had = units_of(before, p);
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_SUITE(followers)
 BOOST_AUTO_TEST_CASE(each_unit_is_in_as_many_places_as_wanted) {
   for (std::uint32_t copies = 0; copies < 6; ++copies) {
     const view v = pipeline(4, copies);
-    const assignment a = only(v);
+    const island_place a = only(v);
     BOOST_TEST(holders_min(a, v.jobs[0].blocks) == std::min(copies + 1, 4u));
     for (const follower_place& f : a.followers)
       for (const stage_place& s : a.replicas[0].stages)
@@ -62,12 +62,12 @@ BOOST_AUTO_TEST_CASE(replicas_are_copies) {
   v.jobs[0].want_copies = 1;
   BOOST_TEST(only(v).followers.empty());
   v.jobs[0].want_copies = 2;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST(holders_min(a, v.jobs[0].blocks) == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_single_peer_has_no_copies) {
-  const assignment a = only(pipeline(1, 1));
+  const island_place a = only(pipeline(1, 1));
   BOOST_TEST(a.followers.empty());
   BOOST_TEST(holders_min(a, 8) == 1u);
 }
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(copies_are_on_other_hosts_where_there_are_some) {
   view v = pipeline(4, 1);
   for (std::size_t i = 0; i < 4; ++i)
     v.members[i].host = i < 2 ? "a" : "b";
-  const assignment a = only(v);
+  const island_place a = only(v);
   for (const stage_place& s : a.replicas[0].stages)
     for (const follower_place& f : a.followers)
       if (f.first_unit <= s.first_block + 1 && s.first_block + 1 < f.last_unit)
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(copies_are_on_other_hosts_where_there_are_some) {
 
 BOOST_AUTO_TEST_CASE(copies_are_spread) {
   const view v = pipeline(4, 1);
-  const assignment a = only(v);
+  const island_place a = only(v);
   for (const member& m : v.members) {
     const auto mine =
       std::ranges::count(a.followers, m.id, &follower_place::where);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(copies_are_spread) {
 BOOST_AUTO_TEST_CASE(an_idle_member_follows_first) {
   view v = pipeline(3, 1);
   v.jobs[0].want_stages = 2;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_REQUIRE(workers(a).size() == 2u);
   BOOST_REQUIRE(!a.followers.empty());
   BOOST_TEST(!workers(a).contains(a.followers.front().where));
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_slow_member_follows_last) {
   view v = pipeline(3, 1);
   v.jobs[0].want_stages = 2;
   v.members[2].device.mflops = 1000;
-  const assignment a = only(v);
+  const island_place a = only(v);
   for (const follower_place& f : a.followers)
     BOOST_TEST((f.where != v.members[2].id));
   BOOST_TEST(holders_min(a, v.jobs[0].blocks) == 2u);
@@ -120,11 +120,11 @@ BOOST_AUTO_TEST_CASE(copies_use_only_memory_that_is_left) {
   // Half of the model fits on each, and not much more.
   for (member& m : v.members)
     m.device.memory_bytes = 60'000'000;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_REQUIRE(!a.replicas.empty());
   BOOST_TEST(a.followers.empty());
   v.members[1].device.memory_bytes = 130'000'000;
-  const assignment b = only(v);
+  const island_place b = only(v);
   BOOST_TEST(!b.followers.empty());
   for (const member& m : v.members)
     BOOST_TEST(state_of(v, b, m.id) <= m.device.memory_bytes);
@@ -140,20 +140,20 @@ BOOST_AUTO_TEST_CASE(no_job_waits_for_the_sake_of_copies) {
   v.jobs.push_back(second);
   const plan p = make_plan(v);
   BOOST_REQUIRE(p.jobs.size() == 2u);
-  BOOST_TEST(!p.jobs[0].replicas.empty());
-  BOOST_TEST(!p.jobs[1].replicas.empty()); // 45 of 120 MB each
-  BOOST_TEST(p.jobs[0].followers.empty()); // 30 are left, 45 would be needed
-  BOOST_TEST(p.jobs[1].followers.empty());
+  BOOST_TEST(!p.jobs[0].islands[0].replicas.empty());
+  BOOST_TEST(!p.jobs[1].islands[0].replicas.empty()); // 45 of 120 MB each
+  BOOST_TEST(p.jobs[0].islands[0].followers.empty()); // 30 are left, 45 would be needed
+  BOOST_TEST(p.jobs[1].islands[0].followers.empty());
   for (member& m : v.members)
     m.device.memory_bytes = 150'000'000;
   const plan q = make_plan(v);
-  BOOST_TEST(!q.jobs[0].followers.empty()); // the older job
-  BOOST_TEST(q.jobs[1].followers.empty());
+  BOOST_TEST(!q.jobs[0].islands[0].followers.empty()); // the older job
+  BOOST_TEST(q.jobs[1].islands[0].followers.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_that_is_made_again_stays) {
   view v = pipeline(4, 2);
-  const assignment a = only(v);
+  const island_place a = only(v);
   for (int i = 0; i < 3; ++i) {
     v = next_view(v);
     BOOST_TEST((only(v) == a));
@@ -167,10 +167,10 @@ BOOST_AUTO_TEST_CASE(a_plan_that_is_made_again_stays) {
 BOOST_AUTO_TEST_CASE(little_moves_when_a_member_dies) {
   for (std::size_t dead = 0; dead < 4; ++dead) {
     view v = pipeline(4, 1);
-    const assignment a = only(v);
+    const island_place a = only(v);
     v = next_view(v);
     v.members.erase(v.members.begin() + long(dead));
-    const assignment b = only(v);
+    const island_place b = only(v);
     BOOST_REQUIRE(!b.replicas.empty());
     BOOST_TEST(holders_min(b, v.jobs[0].blocks) == 2u);
     // 10 units in 2 places each: 20 holdings, of which 5 or so died.
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(random_shoals_have_the_copies_that_fit) {
       v.jobs[0].want_replicas = v.jobs[0].want_stages = -1;
     v.jobs[0].want_copies = std::uint32_t(below(4));
     for (int turn = 0; turn < 3; ++turn) {
-      const assignment a = only(v);
+      const island_place a = only(v);
       if (a.replicas.empty())
         break;
       std::map<member_id, std::uint64_t> used;

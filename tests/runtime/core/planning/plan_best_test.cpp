@@ -4,7 +4,7 @@
 // Method: on small random shoals, every grouping of members into replicas,
 // every order, block split and share is scored by the planner's own cost
 // model; the layout found must be within 5 % of the least.
-#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -96,7 +96,7 @@ private:
 struct small_case {
   std::vector<member> members;
   job_entry job;
-  assignment previous;
+  island_place previous;
   bool has_previous = false;
 
   layout_problem problem() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/planning/plan_reasons.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -48,13 +49,49 @@ inline view next_view(const view& v) {
   return out;
 }
 
-inline assignment only(const view& v) {
+inline island_place only(const view& v) {
   plan p = make_plan(v);
   BOOST_REQUIRE(p.jobs.size() == 1u);
-  return p.jobs.front();
+  BOOST_REQUIRE(p.jobs.front().islands.size() == 1u);
+  return p.jobs.front().islands.front();
 }
 
-inline std::set<member_id> workers(const assignment& a) {
+/// Where the first island of the first job ran before.
+inline island_place& was(view& v) {
+  return v.previous.at(0).islands.at(0);
+}
+inline const island_place& was(const view& v) {
+  return v.previous.at(0).islands.at(0);
+}
+
+// The functions on plans, for the only island of job 5.
+inline assignment alone(const island_place& a) {
+  return {5, {a}};
+}
+inline std::uint64_t digest(const island_place& a) {
+  return digest({5, 0}, a);
+}
+inline prediction predict(const view& v, const island_place& a) {
+  return predict(v, 5, a);
+}
+inline std::string to_text(const view& v, const island_place& a) {
+  return to_text(v, alone(a));
+}
+inline std::vector<unheld_wish>
+unheld_wishes(const view& v, const island_place& a) {
+  return unheld_wishes(v, alone(a));
+}
+inline std::vector<idle_member>
+idle_members(const view& v, const island_place& a) {
+  return idle_members(v, alone(a));
+}
+
+/// Says that all has arrived at that island, or that it made no progress.
+inline void mark(view& v, mark_kind kind) {
+  set_mark(v.jobs.at(0), {kind, 0, was(v).since, 0});
+}
+
+inline std::set<member_id> workers(const island_place& a) {
   std::set<member_id> out;
   for (auto& r : a.replicas)
     for (auto& s : r.stages)

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(copies_that_are_rare_cost_steps) {
     return text.find(part) != std::string::npos;
   };
   view v = make_view(2);
-  assignment a = only(v);
+  island_place a = only(v);
   a.followers = {{v.members[1].id, 0, 1}};
   a.copy_every = 1;
   BOOST_TEST(rare_copies_text(v.jobs[0], a, 50).empty());
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(peers_that_share_cores_idle_for_that) {
     m.device.threads = 2;
     m.device.host_threads = 2;
   }
-  const assignment a = only(v);
+  const island_place a = only(v);
   const auto idle = idle_members(v, a);
   BOOST_REQUIRE(!idle.empty());
   for (const idle_member& m : idle)
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(memory_by_kind_is_all_memory) {
   for (std::size_t members : {1, 2, 5}) {
     view v = make_view(members);
     v.jobs[0].want_copies = 1;
-    const assignment a = only(v);
+    const island_place a = only(v);
     const auto kinds = memory_of(v.jobs[0], a);
     for (const auto& need : predict(v, a).members) {
       BOOST_REQUIRE(kinds.contains(need.where));
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(memory_by_kind_is_all_memory) {
 BOOST_AUTO_TEST_CASE(peers_of_one_host_have_its_cores_once) {
   view v = make_view(2, 8, 64);
   v.jobs[0].want_replicas = 2;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST(mflops_of(v, a) == 200'000u);
   for (member& m : v.members) {
     m.host = "h";

@@ -17,11 +17,11 @@ job_entry second_job(const view& v, job_id id, epoch submitted) {
   return j;
 }
 
-const assignment& of_job(const plan& p, job_id id) {
-  return *std::ranges::find(p.jobs, id, &assignment::job);
+const island_place& of_job(const plan& p, job_id id) {
+  return std::ranges::find(p.jobs, id, &assignment::job)->islands.at(0);
 }
 
-std::uint32_t blocks_on(const assignment& a, const member_id& id) {
+std::uint32_t blocks_on(const island_place& a, const member_id& id) {
   std::uint32_t n = 0;
   for (auto& r : a.replicas)
     for (auto& s : r.stages)
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(replicas_may_have_unlike_numbers_of_members) {
     m.device.memory_bytes = 60'000'000;
   v.members[1].device.memory_bytes = 1'000'000'000; // holds all
   v.members[1].device.mflops = 200'000;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   BOOST_TEST(workers(a).size() == 3u);
   for (auto& r : a.replicas)
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(half_the_speed_gets_half_the_layers_on_one_host_too) {
     m.device.host_threads = 2;
   }
   v.members[1].device.mflops /= 2;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_TEST(blocks_on(a, v.members[0].id) == 12u);
   BOOST_TEST(blocks_on(a, v.members[1].id) == 6u);
   BOOST_TEST(blocks_on(a, v.members[2].id) == 12u);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_fast_link_carries_what_is_sent_most) {
   auto host = [&](const member_id& id) {
     return find_member(v, id.peer)->host;
   };
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   for (std::size_t s = 0; s < 2; ++s)
     BOOST_TEST(host(a.replicas[0].stages[s].where)
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_join_that_gains_little_moves_nothing) {
     view v = make_view(6 + rng() % 6, 12, 24);
     for (member& m : v.members)
       m.device.mflops = 50'000 + rng() % 10 * 10'000;
-    assignment before = only(v);
+    island_place before = only(v);
     view w = next_view(v);
     w.members.push_back(make_member(99, 5'000)); // a slow one
     BOOST_TEST((only(w) == before));
@@ -153,17 +153,17 @@ BOOST_AUTO_TEST_CASE(older_jobs_come_first_and_newer_take_the_rest) {
   v.jobs[0].changed = 3;
   for (member& m : v.members)
     m.device.memory_bytes = 110'000'000; // of one replica and a little more
-  const assignment alone = only(v);
+  const island_place alone = only(v);
   view w = next_view(v);
   w.jobs.insert(w.jobs.begin(), second_job(w, 1, 11)); // lower id, but newer
   plan p = make_plan(w);
   BOOST_TEST(digest(of_job(p, 5)) == digest(alone)); // not affected
-  const assignment& b = of_job(p, 1);
+  const island_place& b = of_job(p, 1);
   if (b.replicas.empty())
     BOOST_TEST(b.why_waiting.find("taken by other jobs") != std::string::npos);
   std::map<member_id, std::uint64_t> used;
   for (const assignment& a : p.jobs)
-    for (auto& need : predict(w, a).members)
+    for (auto& need : predict(w, a.job, a.islands[0]).members)
       BOOST_TEST((used[need.where] += need.bytes) <= 110'000'000u);
 }
 
@@ -173,8 +173,8 @@ BOOST_AUTO_TEST_CASE(a_second_job_goes_where_nobody_works) {
   v.jobs[0].want_stages = 1;
   v.jobs.push_back(second_job(v, 6, 5));
   plan p = make_plan(v);
-  for (const member_id& id : workers(p.jobs[0]))
-    BOOST_TEST(!workers(p.jobs[1]).contains(id));
+  for (const member_id& id : workers(p.jobs[0].islands[0]))
+    BOOST_TEST(!workers(p.jobs[1].islands[0]).contains(id));
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_ends_leaves_the_other_where_it_is) {
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(microbatches_kept_by_a_schedule_count_as_memory) {
   job.want_replicas = 1;
   job.want_stages = 2;
   job.activation_bytes = 1'000'000;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 1u && a.replicas[0].stages.size() == 2u);
   stage_place& last = a.replicas[0].stages[1];
   auto bytes = [&] {
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(members_that_are_cut_are_in_no_job_together) {
   view v = make_view(4);
   v.members[1].device.mflops = 90'000;
   cut(v, 1, 3);
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_TEST(!workers(a).contains(v.members[1].id)); // costs least
   BOOST_TEST(workers(a).contains(v.members[3].id));
   for (const auto& ids : {a.sealers, a.keepers})
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(the_reporter_can_be_reached_by_the_submitter) {
       before.jobs[0].block_state_bytes = 1'000'000; // what moves is no matter
       view v = next_view(before);
       cut(v, std::min(submitter, other), std::max(submitter, other));
-      const assignment a = only(v);
+      const island_place a = only(v);
       for (const member_id& id : {a.reporter, a.checkpointer, a.evaluator})
         BOOST_TEST(!is_cut(v, id.peer, v.jobs[0].submitter),
                    submitter << " cut from " << other);
@@ -247,10 +247,10 @@ BOOST_AUTO_TEST_CASE(after_a_death_the_data_source_is_a_keeper) {
         view before = make_view(members);
         before.jobs[0].want_stages = 2;
         before.jobs[0].want_replicas = replicas;
-        const assignment was = only(before);
+        const island_place was = only(before);
         view v = next_view(before);
         v.members.erase(v.members.begin() + long(dead));
-        const assignment a = only(v);
+        const island_place a = only(v);
         const auto at_work = workers(a);
         auto had = [&](const member_id& id) {
           return std::ranges::find(was.keepers, id) != was.keepers.end();
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(of_equals_that_are_cut_the_one_at_work_stays) {
   view v = make_view(3);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 1;
-  const assignment a = only(v);
+  const island_place a = only(v);
   view w = next_view(v);
   std::size_t idle = 0;
   while (workers(a).contains(w.members[idle].id))
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_lost_changed_or_cut_member_disturbs_an_assignment) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 1;
-  const assignment a = only(v);
+  const island_place a = only(v);
   auto at_work = [&](bool does) {
     return std::size_t(std::ranges::find_if(v.members,
                                             [&](const member& m) {
@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(other_jobs_do_not_make_a_job_impossible) {
   job_entry j = second_job(v, 6, 5);
   BOOST_TEST(never_fits(v, j).empty());
   v.jobs.push_back(j);
-  const assignment waits = of_job(make_plan(v), 6);
+  const island_place waits = of_job(make_plan(v), 6);
   BOOST_TEST(waits.replicas.empty());
   BOOST_TEST(waits.why_waiting.find("taken by other jobs")
              != std::string::npos);

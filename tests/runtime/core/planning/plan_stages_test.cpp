@@ -9,7 +9,7 @@ namespace shoal::core {
 namespace {
 
 /// Members of the replica that has fewest.
-std::size_t fewest_members(const assignment& a) {
+std::size_t fewest_members(const island_place& a) {
   std::size_t fewest = ~std::size_t{0};
   for (const replica_place& r : a.replicas) {
     std::set<member_id> distinct;
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(stages_are_on_members_of_their_own) {
       for (std::uint32_t microbatches : {1u, 8u, 64u}) {
         view v = wanting(stages, members);
         v.jobs[0].microbatches = microbatches;
-        const assignment a = only(v);
+        const island_place a = only(v);
         BOOST_TEST_CONTEXT(stages << " stages, " << members << " members, "
                                   << microbatches << " microbatches") {
           for (const replica_place& r : a.replicas)
@@ -66,12 +66,12 @@ BOOST_AUTO_TEST_CASE(a_member_without_room_takes_no_stage) {
   view v = wanting(2, 5);
   for (std::size_t i : {0, 1, 3})
     v.members[i].device.memory_bytes = 1'000'000;
-  const assignment a = only(v);
+  const island_place a = only(v);
   BOOST_TEST(fewest_members(a) == 2u);
   BOOST_TEST(workers(a).contains(v.members[2].id));
   BOOST_TEST(workers(a).contains(v.members[4].id));
   v.members[2].device.memory_bytes = 1'000'000;
-  const assignment shared = only(v);
+  const island_place shared = only(v);
   BOOST_TEST(fewest_members(shared) == 1u); // better than none
   BOOST_TEST(unheld(v)
              == "pipeline_parallel_degree = 2: all stages of a replica on 1 "
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(of_wanted_replicas_too) {
   v.jobs[0].want_replicas = 2;
   for (std::size_t i : {0, 1, 3})
     v.members[i].device.memory_bytes = 1'000'000;
-  const assignment a = only(v); // it runs, with what there is
+  const island_place a = only(v); // it runs, with what there is
   BOOST_TEST(a.replicas.size() == 1u);
   BOOST_TEST(fewest_members(a) == 1u);
 }
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_death_is_survived_and_the_place_filled_again) {
 
 BOOST_AUTO_TEST_CASE(an_idle_peer_gets_the_reason) {
   view v = wanting(2, 3);
-  const assignment a = only(v);
+  const island_place a = only(v);
   const auto idle = idle_members(v, a);
   BOOST_REQUIRE(idle.size() == 1u);
   BOOST_TEST(idle[0].why

@@ -15,7 +15,7 @@ using namespace shoal::core;
 
 namespace {
 
-void check_sound(const view& v, const assignment& a, const job_entry& job,
+void check_sound(const view& v, const island_place& a, const job_entry& job,
                  std::map<member_id, std::uint64_t>& used) {
   std::uint32_t next = 0;
   std::map<member_id, std::size_t> replica_of;
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(wanted_replicas_and_stages_are_placed_on_as_many_members) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 2;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   BOOST_TEST(a.replicas[0].stages.size() == 2u);
   BOOST_TEST(a.replicas[1].stages.size() == 2u);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(one_member_runs_all_wanted_stages_in_one_process) {
   view v = make_view(1);
   v.jobs[0].want_replicas = 2; // does not fit: one replica
   v.jobs[0].want_stages = 3;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 1u);
   BOOST_TEST(a.replicas[0].stages.size() == 3u);
 }
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(wanted_blocks_are_taken_as_they_are) {
   view v = make_view(2);
   v.jobs[0].want_replicas = 1;
   v.jobs[0].want_blocks = {1, 7};
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 1u);
   BOOST_REQUIRE(a.replicas[0].stages.size() == 2u);
   BOOST_TEST(a.replicas[0].stages[0].last_block == 1u);
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(work_is_split_in_proportion_to_measured_speed) {
   v.jobs[0].head_flops = 0;
   v.jobs[0].want_replicas = 1;
   v.jobs[0].want_stages = 2;
-  assignment a = only(v);
+  island_place a = only(v);
   for (auto& s : a.replicas[0].stages)
     BOOST_TEST(s.last_block - s.first_block
                == (s.where == v.members[0].id ? 6u : 3u));
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(work_is_split_in_proportion_to_measured_speed) {
 
 BOOST_AUTO_TEST_CASE(a_view_that_changes_nothing_keeps_the_assignment) {
   view v = make_view(4);
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_TEST(a.since == 10u);
   view w = next_view(v);
   BOOST_TEST((only(w) == a)); // since included
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(an_idle_member_that_joins_or_dies_changes_nothing) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 2;
-  assignment a = only(v);
+  island_place a = only(v);
   view w = next_view(v);
   w.members.push_back(make_member(9));
   BOOST_TEST((only(w) == a));
@@ -195,14 +195,14 @@ BOOST_AUTO_TEST_CASE(a_death_is_healed_and_a_newcomer_takes_the_empty_place) {
   view w = next_view(v);
   member dead = w.members[1];
   w.members.erase(w.members.begin() + 1);
-  assignment b = only(w);
+  island_place b = only(w);
   BOOST_TEST(b.since == 11u);
   BOOST_TEST(b.replicas.size() == 2u); // one member runs two stages
   BOOST_TEST(workers(b).size() == 3u);
   view x = next_view(w);
   dead.id.incarnation = 12;
   x.members.insert(x.members.begin() + 1, dead);
-  assignment c = only(x);
+  island_place c = only(x);
   BOOST_TEST(workers(c).size() == 4u);
   BOOST_TEST(workers(c).contains(dead.id));
 }
@@ -211,12 +211,12 @@ BOOST_AUTO_TEST_CASE(survivors_keep_the_blocks_they_hold) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 2;
-  assignment a = only(v);
+  island_place a = only(v);
   view w = next_view(v);
   member fresh = make_member(9);
   w.members[1] = fresh;
   std::ranges::sort(w.members, {}, &member::id);
-  assignment b = only(w);
+  island_place b = only(w);
   for (std::size_t r = 0; r < 2; ++r)
     for (std::size_t s = 0; s < 2; ++s) {
       member_id was = a.replicas[r].stages[s].where;
@@ -233,12 +233,12 @@ BOOST_AUTO_TEST_CASE(former_holders_stay_sealers_until_they_die) {
   view v = make_view(3);
   v.jobs[0].want_replicas = 1;
   v.jobs[0].want_stages = 2;
-  assignment a = only(v);
+  island_place a = only(v);
   view w = next_view(v);
   for (member& m : w.members)
     if (m.id == a.replicas[0].stages[0].where)
       m.state = member_state::leaving;
-  assignment b = only(w);
+  island_place b = only(w);
   BOOST_TEST(!workers(b).contains(a.replicas[0].stages[0].where));
   BOOST_TEST(std::ranges::count(b.sealers, a.replicas[0].stages[0].where) == 1);
 }
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_does_not_fit_waits_and_says_how_much_it_needs) {
   view v = make_view(2);
   for (member& m : v.members)
     m.device.memory_bytes = 20'000'000;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_TEST(a.replicas.empty());
   BOOST_TEST(a.why_waiting.find("86.6 MiB") != std::string::npos);
   BOOST_TEST(a.why_waiting.find("38.2 MiB") != std::string::npos);
@@ -273,23 +273,23 @@ BOOST_AUTO_TEST_CASE(a_job_of_higher_priority_takes_memory_from_one_that_runs) {
   plan p = make_plan(v);
   BOOST_REQUIRE(p.jobs.size() == 2u);
   BOOST_TEST(p.jobs[0].job == 3u); // by id, as ever
-  BOOST_TEST(p.jobs[0].replicas.empty());
-  BOOST_TEST(p.jobs[0].why_waiting.find("memory") != std::string::npos);
-  BOOST_TEST((p.jobs[1].replicas == alone));
+  BOOST_TEST(p.jobs[0].islands[0].replicas.empty());
+  BOOST_TEST(p.jobs[0].islands[0].why_waiting.find("memory") != std::string::npos);
+  BOOST_TEST((p.jobs[1].islands[0].replicas == alone));
   // Of a higher one: it takes them, and the other waits and says so.
   v = next_view(v);
   v.jobs[0].priority = 1;
   p = make_plan(v);
-  BOOST_TEST(!p.jobs[0].replicas.empty());
-  BOOST_TEST(p.jobs[1].replicas.empty());
-  BOOST_TEST(!p.jobs[1].why_waiting.empty());
+  BOOST_TEST(!p.jobs[0].islands[0].replicas.empty());
+  BOOST_TEST(p.jobs[1].islands[0].replicas.empty());
+  BOOST_TEST(!p.jobs[1].islands[0].why_waiting.empty());
   // It ends: the other gets its peers back.
   v = next_view(v);
   v.jobs[0].state = job_state::done;
   p = make_plan(v);
   BOOST_REQUIRE(p.jobs.size() == 1u);
   BOOST_TEST(p.jobs[0].job == 5u);
-  BOOST_TEST(!p.jobs[0].replicas.empty());
+  BOOST_TEST(!p.jobs[0].islands[0].replicas.empty());
 }
 
 BOOST_AUTO_TEST_CASE(unrelated_changes_leave_a_jobs_digest_unchanged) {
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(unrelated_changes_leave_a_jobs_digest_unchanged) {
       v.members.pop_back();
       v.jobs.pop_back();
     }
-    for (const assignment& a : make_plan(v).jobs)
+    for (const island_place& a : make_plan(v).jobs)
       if (a.job == v.jobs[0].id)
         BOOST_TEST(digest(a) == before);
   }
@@ -320,32 +320,32 @@ BOOST_AUTO_TEST_CASE(memory_makes_stages_where_one_member_is_too_small) {
   view v = make_view(4);
   for (member& m : v.members)
     m.device.memory_bytes = 60'000'000;
-  assignment a = only(v);
+  island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   BOOST_TEST(a.replicas[0].stages.size() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(any_change_of_an_assignment_changes_its_digest) {
-  assignment a = only(make_view(4));
+  island_place a = only(make_view(4));
   std::set<std::uint64_t> digests{digest(a)};
-  auto differs = [&](std::function<void(assignment&)> change) {
-    assignment b = a;
+  auto differs = [&](std::function<void(island_place&)> change) {
+    island_place b = a;
     change(b);
     BOOST_TEST(digests.insert(digest(b)).second);
   };
-  differs([](assignment& b) { ++b.job; });
-  differs([](assignment& b) { ++b.since; });
-  differs([](assignment& b) { b.replicas.pop_back(); });
-  differs([](assignment& b) { ++b.replicas[0].last_microbatch; });
-  differs([](assignment& b) { ++b.replicas[0].stages[0].last_block; });
-  differs([](assignment& b) { ++b.replicas[0].stages[0].where.incarnation; });
-  differs([](assignment& b) { b.keepers.pop_back(); });
-  differs([](assignment& b) { b.sealers.pop_back(); });
-  differs([](assignment& b) { ++b.data_source.incarnation; });
-  differs([](assignment& b) { ++b.evaluator.incarnation; });
-  differs([](assignment& b) { ++b.checkpointer.incarnation; });
-  differs([](assignment& b) { ++b.reporter.incarnation; });
-  differs([](assignment& b) { b.why_waiting = "x"; });
+  differs([](island_place& b) { ++b.job; });
+  differs([](island_place& b) { ++b.since; });
+  differs([](island_place& b) { b.replicas.pop_back(); });
+  differs([](island_place& b) { ++b.replicas[0].last_microbatch; });
+  differs([](island_place& b) { ++b.replicas[0].stages[0].last_block; });
+  differs([](island_place& b) { ++b.replicas[0].stages[0].where.incarnation; });
+  differs([](island_place& b) { b.keepers.pop_back(); });
+  differs([](island_place& b) { b.sealers.pop_back(); });
+  differs([](island_place& b) { ++b.data_source.incarnation; });
+  differs([](island_place& b) { ++b.evaluator.incarnation; });
+  differs([](island_place& b) { ++b.checkpointer.incarnation; });
+  differs([](island_place& b) { ++b.reporter.incarnation; });
+  differs([](island_place& b) { b.why_waiting = "x"; });
 }
 
 namespace {
@@ -359,9 +359,9 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
   for (std::size_t i = 0; i < order.size(); ++i)
     order[i] = i;
   nanoseconds best = -1;
-  std::function<void(assignment&, std::uint32_t, std::uint32_t, std::uint32_t)>
+  std::function<void(island_place&, std::uint32_t, std::uint32_t, std::uint32_t)>
     blocks;
-  auto shares = [&](assignment& a) {
+  auto shares = [&](island_place& a) {
     std::function<void(std::uint32_t, std::uint32_t)> give =
       [&](std::uint32_t r, std::uint32_t next) {
         std::uint32_t after = replicas - r - 1;
@@ -380,7 +380,7 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
       };
     give(0, 0);
   };
-  blocks = [&](assignment& a, std::uint32_t r, std::uint32_t s,
+  blocks = [&](island_place& a, std::uint32_t r, std::uint32_t s,
                std::uint32_t next) {
     if (r == replicas)
       return shares(a);
@@ -396,7 +396,7 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
     }
   };
   do {
-    assignment a;
+    island_place a;
     a.job = job.id;
     a.replicas.resize(replicas);
     for (auto& r : a.replicas)
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(small_plans_are_within_five_per_cent_of_the_best) {
 
 BOOST_AUTO_TEST_CASE(when_all_leave_the_jobs_stay_where_they_are) {
   view v = make_view(4);
-  const assignment before = only(v);
+  const island_place before = only(v);
   view next = next_view(v);
   for (member& m : next.members)
     m.state = member_state::leaving;

@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(a_step_cut_short_is_estimated_well) {
 }
 
 BOOST_AUTO_TEST_CASE(an_assignment_gets_its_schedule) {
-  assignment a;
+  island_place a;
   job_entry job;
   job.blocks = 8;
   job.microbatches = 16;

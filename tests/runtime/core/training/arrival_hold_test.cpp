@@ -9,9 +9,9 @@ namespace {
 /// Units move to peers 2 and 3.
 struct held_up {
   held_up() {
-    assignment a = make_place(1, 1);
+    island_place a = make_place(1, 1);
     a.arriving = {{id(2), 0, 1}, {id(3), 1, 3}};
-    d = duty_under(a, 7, peer(1));
+    d = duty_under(a, {7, 0}, peer(1));
   }
   bool asks(std::uint64_t step) {
     job_actions out;
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_held_up_where_nothing_arrives) {
   held_up h;
   h.hold.take(h.d, peer(4), 9); // no receiver
   BOOST_TEST(!h.hold.due(h.d, 9, 0));
-  h.d = duty_under(make_place(1, 1), 7, peer(1));
+  h.d = duty_under(make_place(1, 1), {7, 0}, peer(1));
   BOOST_TEST(!h.hold.due(h.d, 9, 0));
 }
 

@@ -15,10 +15,10 @@ blob_digest manifest_of(std::uint64_t step) {
 /// One of three replicas; 1 publishes, 1 and 2 keep.
 struct one_of_three {
   explicit one_of_three(std::uint8_t self)
-    : d(duty_under(place(), 7, peer(self))) {}
+    : d(duty_under(place(), {7, 0}, peer(self))) {}
 
-  static assignment place() {
-    assignment a = make_place(3, 1);
+  static island_place place() {
+    island_place a = make_place(3, 1);
     a.keepers = {id(1), id(2)};
     return a;
   }

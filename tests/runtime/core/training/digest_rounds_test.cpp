@@ -8,7 +8,7 @@ namespace {
 
 using units = std::vector<std::uint32_t>;
 
-const assignment twins = make_place(2, 1); // each holds units 0 to 2
+const island_place twins = make_place(2, 1); // each holds units 0 to 2
 
 } // namespace
 
@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(job_digest_rounds)
 
 BOOST_AUTO_TEST_CASE(each_unit_has_its_turn_once_in_a_round) {
   digest_rounds rounds(4);
-  const duty d = duty_under(twins, 7, peer(1));
+  const duty d = duty_under(twins, {7, 0}, peer(1));
   rounds.begin(d);
   std::map<std::uint32_t, int> turns;
   for (std::uint64_t step = 8; step < 12; ++step) {
@@ -30,8 +30,8 @@ BOOST_AUTO_TEST_CASE(each_unit_has_its_turn_once_in_a_round) {
 
 BOOST_AUTO_TEST_CASE(all_holders_hash_the_same_unit_at_the_same_step) {
   digest_rounds one(4), other(4);
-  const duty d = duty_under(twins, 7, peer(1));
-  const duty e = duty_under(twins, 7, peer(2));
+  const duty d = duty_under(twins, {7, 0}, peer(1));
+  const duty e = duty_under(twins, {7, 0}, peer(2));
   one.begin(d);
   other.begin(e);
   for (std::uint64_t step = 0; step < 8; ++step)
@@ -40,17 +40,17 @@ BOOST_AUTO_TEST_CASE(all_holders_hash_the_same_unit_at_the_same_step) {
 
 BOOST_AUTO_TEST_CASE(a_unit_with_a_single_holder_is_not_hashed) {
   digest_rounds rounds(1);
-  const duty d = duty_under(make_place(1, 2), 7, peer(1));
+  const duty d = duty_under(make_place(1, 2), {7, 0}, peer(1));
   rounds.begin(d);
   BOOST_TEST(rounds.due(d, 3).empty());
-  const duty of_twins = duty_under(twins, 7, peer(1));
+  const duty of_twins = duty_under(twins, {7, 0}, peer(1));
   rounds.begin(of_twins); // another assignment
   BOOST_TEST((rounds.due(of_twins, 3) == units{0, 1, 2}));
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_hashed_where_that_is_switched_off) {
   digest_rounds rounds(0);
-  const duty d = duty_under(twins, 7, peer(1));
+  const duty d = duty_under(twins, {7, 0}, peer(1));
   rounds.begin(d);
   BOOST_TEST(rounds.due(d, 0).empty());
 }

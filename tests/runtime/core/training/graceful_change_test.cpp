@@ -9,7 +9,7 @@ constexpr nanoseconds took = 300'000'000;
 
 /// Peer 1 of a pipeline of two, in step 2; step 1 took `took`.
 struct in_a_step {
-  assignment place = make_place(1, 2);
+  island_place place = make_place(1, 2);
   job_core core{make_config(1, 2)};
 
   in_a_step() {
@@ -28,7 +28,7 @@ struct in_a_step {
   ev::received vote_of_other(std::uint64_t step) const {
     const ev::prepared e = make_prepared(place, 2, 2, step);
     vote v;
-    v.on = {place.job, digest(place), place.since};
+    v.on = header_of(place);
     v.step = step;
     v.units = e.units;
     v.losses = e.losses;
@@ -43,14 +43,14 @@ struct in_a_step {
     return out;
   }
   /// The same, and a third peer that shall get a copy of all.
-  assignment with_a_third(epoch since = 5) const {
-    assignment b = place;
+  island_place with_a_third(epoch since = 5) const {
+    island_place b = place;
     b.since = since;
     b.sealers.push_back(id(3));
     b.arriving = {{id(3), 0, 4}};
     return b;
   }
-  bool halts(const assignment& next, bool calm) {
+  bool halts(const island_place& next, bool calm) {
     ev::view_changed e = show(next);
     e.calm = calm;
     return !all<act::halt>(core.step(e, took)).empty();
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_SUITE(graceful_change)
 
 BOOST_AUTO_TEST_CASE(the_step_in_progress_is_finished_first) {
   in_a_step run;
-  const assignment next = run.with_a_third();
+  const island_place next = run.with_a_third();
   BOOST_TEST(!run.halts(next, true));
   BOOST_TEST(run.core.under().digest == digest(run.place));
   (void)run.core.step(ev::tick{}, 3 * took);
@@ -85,13 +85,13 @@ BOOST_AUTO_TEST_CASE(the_step_in_progress_is_finished_first) {
 BOOST_AUTO_TEST_CASE(a_loss_a_retry_and_a_first_step_do_not_wait) {
   BOOST_TEST(in_a_step().halts(in_a_step().with_a_third(), false));
   in_a_step run;
-  assignment retry = run.place;
+  island_place retry = run.place;
   retry.since = 5;
   BOOST_TEST(run.halts(retry, true));
 
-  const assignment alone = make_place(1, 1);
+  const island_place alone = make_place(1, 1);
   job_core first = started(alone, 1);
-  assignment next = alone;
+  island_place next = alone;
   next.since = 5;
   next.arriving = {{id(3), 0, 3}};
   ev::view_changed e = show(next);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_loss_meanwhile_ends_the_delay) {
 
 BOOST_AUTO_TEST_CASE(a_peer_of_the_step_that_has_halted_gives_it_up) {
   in_a_step run;
-  const assignment next = run.with_a_third();
+  const island_place next = run.with_a_third();
   BOOST_TEST(!run.halts(next, true));
   auto seal_of = [&](std::uint8_t p) {
     return run.core.step(ev::received{peer(p), make_seal(next, {}, {})}, took);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_peer_of_the_step_that_has_halted_gives_it_up) {
 
 BOOST_AUTO_TEST_CASE(a_peer_that_learns_of_it_late_does_not_wait) {
   in_a_step run;
-  const assignment next = run.with_a_third();
+  const island_place next = run.with_a_third();
   const ev::received theirs{peer(2), make_seal(next, {}, {})};
   BOOST_TEST(all<act::halt>(run.core.step(theirs, took)).empty());
   BOOST_TEST(run.halts(next, true));

@@ -10,8 +10,8 @@ using units = std::vector<std::uint32_t>;
 
 /// Peers 1 and 2, a stage each; peer 1 holds units 0 and 1, and follows 2 and 3
 /// by copies every ten steps.
-assignment spaced() {
-  assignment a = make_place(1, 2);
+island_place spaced() {
+  island_place a = make_place(1, 2);
   a.copy_every = 10;
   a.followers = {{id(2), 0, 2}, {id(1), 2, 4}};
   return a;
@@ -48,7 +48,7 @@ struct peer_1 {
     return out;
   }
 
-  duty d = duty_under(spaced(), 7, peer(1));
+  duty d = duty_under(spaced(), {7, 0}, peer(1));
   held_copies copies;
 };
 
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(where_all_follow_every_step_no_copies_are_taken) {
   p.d.place->copy_every = 1;
   (void)p.resume(at_step(0));
   BOOST_TEST(p.enter(5).empty());
-  p.d = duty_under(spaced(), 7, peer(1));
+  p.d = duty_under(spaced(), {7, 0}, peer(1));
   p.d.place->followers.clear();
   BOOST_TEST(p.enter(5).empty());
 }

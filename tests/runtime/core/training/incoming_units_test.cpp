@@ -10,8 +10,8 @@ namespace {
 using units = std::vector<std::uint32_t>;
 
 /// Peer 1 trains a model of three units; the first `count` come to peer 2.
-assignment moving(std::uint32_t count) {
-  assignment a = make_place(1, 1);
+island_place moving(std::uint32_t count) {
+  island_place a = make_place(1, 1);
   a.sealers.push_back(id(2));
   a.arriving = {{id(2), 0, count}};
   return a;
@@ -19,7 +19,7 @@ assignment moving(std::uint32_t count) {
 
 struct receiver {
   explicit receiver(std::uint32_t count = 3)
-    : d(duty_under(moving(count), 7, peer(2))) {
+    : d(duty_under(moving(count), {7, 0}, peer(2))) {
     in.begin(d, 0);
   }
 

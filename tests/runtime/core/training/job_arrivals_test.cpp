@@ -23,9 +23,8 @@ peer_id peer(std::uint8_t n) {
   return p;
 }
 
-assignment make_place() {
-  assignment a;
-  a.job = 7;
+island_place make_place() {
+  island_place a;
   a.since = 2;
   a.replicas = {{{{{peer(1), 1}, 0, blocks}}, 0, 4}};
   a.sealers = {{peer(1), 1}, {peer(2), 1}};
@@ -37,7 +36,7 @@ assignment make_place() {
 
 job_config make_config(std::uint8_t self, std::uint32_t copies = 1) {
   job_config c;
-  c.job = 7;
+  c.id = {7, 0};
   c.self = peer(self);
   c.blocks = blocks;
   c.microbatches = 4;
@@ -49,7 +48,7 @@ job_config make_config(std::uint8_t self, std::uint32_t copies = 1) {
 
 /// Both cores, and shells that answer at once, except for the source's steps.
 struct two_peers {
-  assignment place = make_place();
+  island_place place = make_place();
   job_core source, receiver;
   nanoseconds now = 0;
   std::deque<std::pair<int, job_input>> inputs; ///< 1: source; 2: receiver
@@ -165,7 +164,7 @@ BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_their_arrival_is_reported) {
 
 /// Peer 3 follows all but the last two units: those are the only copies.
 BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
-  assignment place = make_place();
+  island_place place = make_place();
   place.followers = {{{peer(3), 1}, 0, units - 2}};
   place.sealers.push_back({peer(3), 1});
   job_core receiver(make_config(2));
@@ -179,7 +178,7 @@ BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   };
   (void)asked(ev::view_changed{2, place, {peer(1), peer(2), peer(3)}});
   (void)asked(ev::halted{digest(place)});
-  const job_header on{place.job, digest(place), place.since};
+  const job_header on = header_of(place);
   const state_version v{3, 2};
   seal s;
   s.on = on;

@@ -8,7 +8,7 @@ using namespace shoal::test;
 BOOST_AUTO_TEST_SUITE(job_checkpoints)
 
 /// Peer 1 works, 2 and 3 keep; all steps and the last checkpoint are done.
-job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
+job_core at_the_end(const island_place& a, const checkpoint_ref& last) {
   job_config c = make_config(1, 1);
   c.checkpoint_at_end = true;
   c.total_steps = 1;
@@ -16,7 +16,7 @@ job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   for (std::uint8_t n : {2, 3}) {
     (void)core.step(ev::received{peer(n), make_seal(a, {}, {})}, 0);
     (void)core.step(ev::received{peer(n), have_blobs{on}}, 0);
@@ -34,9 +34,9 @@ job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
 }
 
 BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2), id(3)};
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   const checkpoint_ref last{1, {{9}}};
   auto ends = [](job_core& core, const job_input& e, nanoseconds at) {
     return all<act::finished>(core.step(e, at)).size() == 1;
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
 }
 
 BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1)};
   job_config c = make_config(1, 1);
   c.checkpoint_at_end = true;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
 }
 
 /// A lone peer that saves after each step; it has just been asked for step 1.
-job_core saving(const assignment& a, std::uint64_t total_steps) {
+job_core saving(const island_place& a, std::uint64_t total_steps) {
   job_config c = make_config(1, 1);
   c.checkpoint_every = 1;
   c.checkpoint_at_end = true;
@@ -98,7 +98,7 @@ job_core saving(const assignment& a, std::uint64_t total_steps) {
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   for (const member_id& m : a.sealers)
     if (m.peer != peer(1)) {
       (void)core.step(ev::received{m.peer, make_seal(a, {}, {})}, 0);
@@ -113,7 +113,7 @@ job_core saving(const assignment& a, std::uint64_t total_steps) {
 }
 
 BOOST_AUTO_TEST_CASE(the_run_goes_on_while_a_checkpoint_is_written) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1)};
   job_core core = saving(a, 3);
   auto out = core.step(ev::snapshot_taken{digest(a), 2}, 0);
@@ -136,9 +136,9 @@ BOOST_AUTO_TEST_CASE(the_run_goes_on_while_a_checkpoint_is_written) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   job_core core = saving(a, 2);
   (void)core.step(ev::snapshot_taken{digest(a), 1}, 0);
   (void)core.step(make_prepared(a, 1, 1, 2), 0);
@@ -174,9 +174,9 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
 }
 
 BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   const checkpoint_ref made{1, {{9}}};
   job_core core(make_config(2, 1));
   (void)core.step(show(a), 0);
@@ -198,9 +198,9 @@ BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
 
 /// Its store may have got one of steps that were given up, after it sealed.
 BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
-  assignment a = make_place(1, 1, 5);
+  island_place a = make_place(1, 1, 5);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   const checkpoint_ref given_up{20, {{8}}, 4}, made{12, {{9}}, a.since};
   const ev::received told{
     peer(1), checkpoint_published{on, made, 10, {}, false, {}, {}}};
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
                == 1u); // says so again
 
     // And the next seal names what the run has gone on from.
-    assignment next = a;
+    island_place next = a;
     next.since = 6;
     (void)core.step(show(next), 0);
     bool sealed = false;
@@ -235,13 +235,13 @@ BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
 
 /// The checkpointer's newest report stays, also if an older one comes late.
 BOOST_AUTO_TEST_CASE(old_news_of_checkpoints_hides_no_new_ones) {
-  assignment a = make_place(1, 1, 5);
+  island_place a = make_place(1, 1, 5);
   a.keepers = a.sealers = {id(1), id(2)};
   job_core core = saving(a, 1);
   (void)core.step(ev::snapshot_taken{digest(a), 1}, 0);
   (void)core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}},
                   0);
-  const job_header before{a.job, 77, 4};
+  const job_header before{7, 77, 4};
   (void)core.step(ev::received{peer(2),
                                checkpoint_published{
                                  before, {3, {{8}}, 4}, 10, {}, false, {}, {}}},
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(old_news_of_checkpoints_hides_no_new_ones) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
-  assignment a = make_place(1, 1, 9);
+  island_place a = make_place(1, 1, 9);
   a.keepers = {id(1), id(2)};
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1, 2}, {5, 2});
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
 /// A checkpoint that no peer can restore is listed in seals, and not used; one
 /// that has been made again since is used.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
-  assignment a = make_place(1, 1, 9);
+  island_place a = make_place(1, 1, 9);
   a.keepers = {id(1), id(2)};
   const checkpoint_ref rotten{6, {{1}}, 3}, before{4, {{2}}, 2};
   std::map<peer_id, seal> seals;
@@ -297,9 +297,9 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
 
 /// 1 publishes, 1 and 2 keep; 2's disk refuses, so 3 does.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_keeper_refuses_is_kept_by_another) {
-  assignment a = make_place(3, 1);
+  island_place a = make_place(3, 1);
   a.keepers = {id(1), id(2)};
-  const job_header on{a.job, digest(a), a.since};
+  const job_header on = header_of(a);
   const checkpoint_ref made{1, {{9}}, a.since};
   job_core third(make_config(3, 1));
   (void)third.step(show(a), 0);

@@ -6,8 +6,8 @@ namespace shoal::test {
 namespace {
 
 /// Peers 1 and 2 are a pipeline and follow each other, every 3 steps.
-assignment both_follow(epoch since) {
-  assignment a = make_place(1, 2, since);
+island_place both_follow(epoch since) {
+  island_place a = make_place(1, 2, since);
   a.followers = {{id(2), 0, 2}, {id(1), 2, 4}};
   a.copy_every = 3;
   return a;
@@ -15,21 +15,21 @@ assignment both_follow(epoch since) {
 
 /// The copies that peer 1 has to make after its first step under `a`, step 9,
 /// where both have copies of step 7, except for peer 2 according to `lost`.
-std::vector<act::take_copies> resumed(const assignment& a, std::uint32_t lost) {
+std::vector<act::take_copies> resumed(const island_place& a, std::uint32_t lost) {
   job_config c = make_config(1, 2);
   c.total_steps = 20;
   job_core core(c);
   (void)core.step(ev::blobs_held{}, 0);
-  const assignment first = both_follow(2);
+  const island_place first = both_follow(2);
   auto run = [&](const job_input& in) { return core.step(in, 0); };
   (void)run(show(first));
   (void)run(ev::halted{digest(first)});
   (void)run(ev::received{peer(2), make_seal(first, {}, {})});
-  auto vote_of_other = [&](const assignment& under, std::uint64_t step,
+  auto vote_of_other = [&](const island_place& under, std::uint64_t step,
                            std::uint64_t copied) {
     const ev::prepared e = make_prepared(under, 2, 2, step);
     vote v;
-    v.on = {under.job, digest(under), under.since};
+    v.on = header_of(under);
     v.step = step;
     v.units = e.units;
     v.losses = e.losses;
@@ -77,7 +77,7 @@ std::vector<act::take_copies> resumed(const assignment& a, std::uint32_t lost) {
 BOOST_AUTO_TEST_SUITE(job_copies)
 
 BOOST_AUTO_TEST_CASE(copies_that_are_where_they_should_be_serve_on) {
-  assignment a = both_follow(9);
+  island_place a = both_follow(9);
   a.reporter = id(2); // some other change
   BOOST_TEST(resumed(a, 99).empty());
 }
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(copies_that_are_not_are_taken_after_a_step) {
   const auto again = resumed(both_follow(9), 0);
   BOOST_REQUIRE(again.size() == 1u);
   BOOST_TEST(again[0].version.step == 9u);
-  assignment other = both_follow(9);
+  island_place other = both_follow(9);
   other.followers = {{id(2), 0, 1}, {id(1), 2, 4}}; // fewer will do
   BOOST_TEST(resumed(other, 99).empty());
 }
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(copies_that_are_not_are_taken_after_a_step) {
 /// Peer 1 of both_follow(), from its first step on; peer 2 says that it has
 /// copied whenever peer 1 has.
 struct copying_pair {
-  assignment place = both_follow(2);
+  island_place place = both_follow(2);
   job_core core{[] {
     job_config c = make_config(1, 2);
     c.total_steps = 40;
@@ -126,7 +126,7 @@ struct copying_pair {
   bool step(std::uint64_t number) {
     const ev::prepared e = make_prepared(place, 2, 2, number);
     vote v;
-    v.on = {place.job, digest(place), place.since};
+    v.on = header_of(place);
     v.step = number;
     v.units = e.units;
     v.losses = e.losses;
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_waits_is_not_sealed) {
   copying_pair p(3);
   for (std::uint64_t step = 1; step <= 4; ++step)
     BOOST_TEST(p.step(step) == (step < 4));
-  const assignment next = both_follow(9);
+  const island_place next = both_follow(9);
   (void)p.run(show(next));
   const auto out = p.run(ev::halted{digest(next)});
   const auto sent = all<act::send>(out);
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(copies_that_others_still_fetch_are_kept) {
   BOOST_REQUIRE(p.last->version.step == 4u);
   for (const std::uint32_t u : {1u, 2u, 3u}) // whole are those of step 1 only
     (void)p.run(ev::copied{digest(p.place), p.last->version, u});
-  const assignment next = both_follow(9);
+  const island_place next = both_follow(9);
   (void)p.run(show(next));
   (void)p.run(ev::halted{digest(next)});
   seal theirs = make_seal(next, {}, {4, 2});

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(the_bubble_is_what_the_votes_say) {
 }
 
 BOOST_AUTO_TEST_CASE(a_lone_peer_runs_to_the_end_and_forgets_on_leaving) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   job_core core = started(a, 1);
   for (std::uint64_t s = 1; s <= 3; ++s) {
     auto out = core.step(make_prepared(a, 1, 1, s), 0);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(a_lone_peer_runs_to_the_end_and_forgets_on_leaving) {
 }
 
 BOOST_AUTO_TEST_CASE(a_drain_stops_after_the_step_in_progress) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   job_core core = started(a, 1);
   (void)core.step(ev::drain{}, 0);
   (void)core.step(make_prepared(a, 1, 1, 1), 0);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_drain_stops_after_the_step_in_progress) {
 }
 
 BOOST_AUTO_TEST_CASE(no_step_runs_before_the_data_is_here) {
-  assignment a = make_place(1, 1);
+  island_place a = make_place(1, 1);
   job_core core(make_config(1, 1));
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(no_step_runs_before_the_data_is_here) {
 }
 
 BOOST_AUTO_TEST_CASE(votes_of_strangers_and_other_assignments_do_nothing) {
-  assignment a = make_place(2, 1);
+  island_place a = make_place(2, 1);
   job_core core(make_config(1, 1));
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(votes_of_strangers_and_other_assignments_do_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_seal_that_comes_before_its_view_is_kept_for_it) {
-  assignment a = make_place(2, 1);
+  island_place a = make_place(2, 1);
   job_core core(make_config(1, 1));
   BOOST_TEST(core.step(ev::received{peer(2), make_seal(a, {}, {})}, 0).empty());
   (void)core.step(show(a), 0);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_seal_that_comes_before_its_view_is_kept_for_it) {
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_seal_is_asked_for_on_a_tick) {
-  assignment a = make_place(2, 1);
+  island_place a = make_place(2, 1);
   job_core core(make_config(1, 1));
   (void)core.step(show(a), 0);
   auto own = all<act::send>(core.step(ev::halted{digest(a)}, 0));
@@ -161,13 +161,13 @@ BOOST_AUTO_TEST_CASE(a_lost_seal_is_asked_for_on_a_tick) {
 /// The reporter may have been away: a peer that knows more tells the others.
 BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_come_from_other_peers) {
   for (const bool it_missed_them : {true, false}) {
-    const assignment a = make_place(1, 1);
+    const island_place a = make_place(1, 1);
     job_core core = started(a, 1);
     auto out = core.step(make_prepared(a, 1, 1, 1), 0);
     const auto first = all<act::committed>(out);
     BOOST_REQUIRE(first.size() == 1u);
     (void)core.step(ev::applied{1}, 0);
-    assignment b = make_place(2, 1, 5);
+    island_place b = make_place(2, 1, 5);
     b.reporter = id(2);
     (void)core.step(show(b), 0);
     (void)core.step(ev::halted{digest(b)}, 0);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_come_from_other_peers) {
 }
 
 BOOST_AUTO_TEST_CASE(fetches_spread_over_the_holders_of_the_state) {
-  assignment a = make_place(1, 4, 9); // peers 1 to 4, one block each
+  island_place a = make_place(1, 4, 9); // peers 1 to 4, one block each
   std::map<peer_id, seal> seals;
   state_version at{5, 2};
   seals[peer(1)] = make_seal(a, {}, at);
@@ -204,8 +204,8 @@ BOOST_AUTO_TEST_CASE(fetches_spread_over_the_holders_of_the_state) {
 }
 
 BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
-  assignment before = make_place(1, 2, 2);
-  assignment a = make_place(1, 2, 9);
+  island_place before = make_place(1, 2, 2);
+  island_place a = make_place(1, 2, 9);
   std::map<peer_id, seal> seals;
   for (std::uint8_t p = 1; p <= 2; ++p) {
     seal s = make_seal(a, units_of(before, peer(p)), {4, 2});
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
       u.prepared = true;
     s.prepared = {5, 2};
     auto e = make_prepared(before, 2, p, 5);
-    s.prepared_vote.on = {7, digest(before), 2};
+    s.prepared_vote.on = header_of(before);
     s.prepared_vote.step = 5;
     s.prepared_vote.units = e.units;
     s.prepared_vote.losses = e.losses;
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
 }
 
 BOOST_AUTO_TEST_CASE(the_same_step_of_two_assignments_is_not_mixed) {
-  assignment a = make_place(1, 2, 9);
+  island_place a = make_place(1, 2, 9);
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1}, {4, 2});
   seals[peer(2)] = make_seal(a, {2, 3}, {4, 3});
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(the_same_step_of_two_assignments_is_not_mixed) {
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_unit_leads_to_the_newest_checkpoint_held) {
-  assignment a = make_place(1, 2, 9);
+  island_place a = make_place(1, 2, 9);
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1}, {40, 2});
   seals[peer(2)] = make_seal(a, {}, {});
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_lost_unit_leads_to_the_newest_checkpoint_held) {
 namespace {
 /// Prepares step `n` with such a first loss; what follows, up to `applied`.
 job_actions
-step_with(job_core& core, const assignment& a, std::uint64_t n, double loss) {
+step_with(job_core& core, const island_place& a, std::uint64_t n, double loss) {
   ev::prepared e = make_prepared(a, 1, 1, n);
   e.losses = {loss, 2.2, 3.3, 4.5};
   job_actions out = core.step(e, 0);
@@ -275,7 +275,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 } // namespace
 
 BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_counts_but_changes_nothing) {
-  const assignment a = make_place(1, 1);
+  const island_place a = make_place(1, 1);
   job_core core = started(a, 1, [](job_config& c) { c.total_steps = 9; });
   auto out = step_with(core, a, 1, nan);
   BOOST_TEST(std::isnan(all<act::apply>(out)[0].grad_norm));
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_counts_but_changes_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(too_many_such_steps_in_a_row_end_the_job) {
-  const assignment a = make_place(1, 1);
+  const island_place a = make_place(1, 1);
   job_core core = started(a, 1, [](job_config& c) {
     c.total_steps = 9;
     c.max_bad_steps = 2;
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(too_many_such_steps_in_a_row_end_the_job) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_steps_in_a_row_are_counted_through_a_resume) {
-  const assignment a = make_place(1, 1, 9);
+  const island_place a = make_place(1, 1, 9);
   seal s = make_seal(a, {0, 1, 2}, {6, 2});
   s.last.bad = 3;
   s.last.loss = nan;
@@ -326,14 +326,14 @@ BOOST_AUTO_TEST_CASE(bad_steps_in_a_row_are_counted_through_a_resume) {
 }
 
 BOOST_AUTO_TEST_CASE(units_whose_load_was_broken_off_are_released) {
-  const assignment a = make_place(1, 1);
+  const island_place a = make_place(1, 1);
   job_core core(make_config(1, 1));
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   auto out = core.step(ev::halted{digest(a)}, 0);
   BOOST_REQUIRE(all<act::initialise_unit>(out).size() == 3u);
   (void)core.step(ev::loaded{digest(a), 0}, 0);
-  assignment others = make_place(1, 1, 3);
+  island_place others = make_place(1, 1, 3);
   others.replicas[0].stages[0].where = id(2);
   others.sealers = {id(2)};
   (void)core.step(show(others), 0);

@@ -11,7 +11,7 @@ namespace {
 /// Seals of peers that all hold all units at step 9, and had `digests` of unit
 /// 1 at step 8; 0: none.
 std::map<peer_id, seal>
-seals_of(const assignment& a, const std::vector<std::uint64_t>& digests) {
+seals_of(const island_place& a, const std::vector<std::uint64_t>& digests) {
   std::map<peer_id, seal> out;
   for (std::size_t i = 0; i < digests.size(); ++i) {
     seal s = make_seal(a, {0, 1, 2}, {9, 2});
@@ -27,7 +27,7 @@ seals_of(const assignment& a, const std::vector<std::uint64_t>& digests) {
 /// The peers that have to get unit 1 anew, and their sources.
 std::vector<std::pair<peer_id, peer_id>>
 mended(const std::vector<std::uint64_t>& digests) {
-  const assignment a = make_place(std::uint32_t(digests.size()), 1, 3);
+  const island_place a = make_place(std::uint32_t(digests.size()), 1, 3);
   const resume_decision d = decide_resume(a, 1, 0, 0, seals_of(a, digests));
   BOOST_TEST((d.version == state_version{9, 2}));
   BOOST_TEST(d.differing.size() == d.transfers.size());
@@ -41,11 +41,11 @@ mended(const std::vector<std::uint64_t>& digests) {
 
 using pairs = std::vector<std::pair<peer_id, peer_id>>;
 
-vote vote_of_other(const assignment& a, std::uint64_t step,
+vote vote_of_other(const island_place& a, std::uint64_t step,
                    std::vector<unit_digest> digests) {
   const ev::prepared e = make_prepared(a, 1, 2, step);
   vote v;
-  v.on = {a.job, digest(a), a.since};
+  v.on = header_of(a);
   v.step = step;
   v.units = e.units;
   v.losses = e.losses;
@@ -55,7 +55,7 @@ vote vote_of_other(const assignment& a, std::uint64_t step,
 
 /// Two replicas of one block; peer 1, with digests every second step.
 struct pair_of_replicas {
-  assignment place = make_place(2, 1);
+  island_place place = make_place(2, 1);
   job_core core{[] {
     job_config c = make_config(1, 1);
     c.digest_every = 2;
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(most_are_right_else_those_with_the_lowest) {
 }
 
 BOOST_AUTO_TEST_CASE(digests_of_other_versions_are_not_compared) {
-  const assignment a = make_place(2, 1, 3);
+  const island_place a = make_place(2, 1, 3);
   auto seals = seals_of(a, {5, 6});
   seals[peer(2)].units[1].hashed = {7, 2};
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).differing.empty());
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(digests_of_other_versions_are_not_compared) {
 /// If only one peer has the state to go on from, it is used, whatever others
 /// had.
 BOOST_AUTO_TEST_CASE(no_step_is_lost_for_a_digest) {
-  const assignment a = make_place(3, 1, 3);
+  const island_place a = make_place(3, 1, 3);
   auto seals = seals_of(a, {5, 5, 6});
   for (const std::uint8_t n : {1, 2})
     for (held_unit& u : seals[peer(n)].units)
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(every_unit_in_two_places_is_hashed_in_turn) {
   p.step(2, {{1, 6}}, {{1, 6}});
   BOOST_TEST((asked() == list{0, 2}));
 
-  const assignment alone = make_place(1, 1);
+  const island_place alone = make_place(1, 1);
   job_core one = started(alone, 1);
   const auto out = one.step(make_prepared(alone, 1, 1, 1), 0);
   BOOST_TEST(
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_seal_says_the_newest_digest_of_what_is_held) {
   pair_of_replicas p;
   p.step(1, {{0, 4}, {2, 5}}, {{0, 4}, {2, 5}});
   p.step(2, {{1, 6}}, {{1, 7}});
-  assignment anew = make_place(2, 1, 5);
+  island_place anew = make_place(2, 1, 5);
   p.run(show(anew));
   p.run(ev::halted{digest(anew)});
   const auto sent = all<act::send>(p.out);

@@ -7,8 +7,8 @@ namespace shoal::test {
 BOOST_AUTO_TEST_SUITE(job_duty)
 
 BOOST_AUTO_TEST_CASE(a_stage_computes_and_seals) {
-  const assignment a = make_place(1, 2);
-  const duty d = duty_under(a, 7, peer(2));
+  const island_place a = make_place(1, 2);
+  const duty d = duty_under(a, {7, 0}, peer(2));
   BOOST_TEST((d.units == std::vector<std::uint32_t>{2, 3}));
   BOOST_TEST(d.participates());
   BOOST_TEST(d.seals());
@@ -16,22 +16,22 @@ BOOST_AUTO_TEST_CASE(a_stage_computes_and_seals) {
 }
 
 BOOST_AUTO_TEST_CASE(a_sealer_without_a_stage_holds_no_units) {
-  assignment a = make_place(1, 2);
+  island_place a = make_place(1, 2);
   a.sealers = {id(9), id(1), id(2)}; // in any order
-  const duty d = duty_under(a, 7, peer(9));
+  const duty d = duty_under(a, {7, 0}, peer(9));
   BOOST_TEST(d.units.empty());
   BOOST_TEST(!d.participates());
   BOOST_TEST(d.seals());
-  BOOST_TEST(!duty_under(a, 7, peer(3)).seals());
+  BOOST_TEST(!duty_under(a, {7, 0}, peer(3)).seals());
 }
 
 BOOST_AUTO_TEST_CASE(only_messages_under_the_assignment_are_its_own) {
-  const assignment a = make_place(1, 2);
-  const duty d = duty_under(a, 7, peer(1));
+  const island_place a = make_place(1, 2);
+  const duty d = duty_under(a, {7, 0}, peer(1));
   BOOST_TEST(d.mine({7, digest(a), 2}));
   BOOST_TEST(!d.mine({7, digest(a), 3}));
   BOOST_TEST(!d.mine({7, digest(a) + 1, 2}));
-  const duty none = duty_under({}, 7, peer(1));
+  const duty none = duty_under({}, {7, 0}, peer(1));
   BOOST_TEST(!none.mine(none.on)); // there is nothing to be under
 }
 

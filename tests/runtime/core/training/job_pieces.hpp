@@ -1,4 +1,4 @@
-// tests/runtime/core/training/job_pieces.hpp -- assignments, seals and lone cores for
+// tests/runtime/core/training/job_pieces.hpp -- places, seals and lone cores for
 // the tests of job_core.
 #pragma once
 
@@ -26,10 +26,9 @@ inline member_id id(std::uint8_t n) {
 }
 
 /// Replicas of stages of one block each; peers from 1 in order.
-inline assignment
+inline island_place
 make_place(std::uint32_t replicas, std::uint32_t stages, epoch since = 2) {
-  assignment a;
-  a.job = 7;
+  island_place a;
   a.since = since;
   std::uint8_t n = 0;
   for (std::uint32_t r = 0; r < replicas; ++r) {
@@ -47,9 +46,17 @@ make_place(std::uint32_t replicas, std::uint32_t stages, epoch since = 2) {
   return a;
 }
 
+/// Of the first island of job 7.
+inline std::uint64_t digest(const island_place& a) {
+  return core::digest({7, 0}, a);
+}
+inline job_header header_of(const island_place& a) {
+  return {7, digest(a), a.since};
+}
+
 inline job_config make_config(std::uint8_t self, std::uint32_t blocks) {
   job_config c;
-  c.job = 7;
+  c.id = {7, 0};
   c.self = peer(self);
   c.blocks = blocks;
   c.microbatches = 4;
@@ -58,7 +65,7 @@ inline job_config make_config(std::uint8_t self, std::uint32_t blocks) {
   return c;
 }
 
-inline ev::view_changed show(const assignment& a) {
+inline ev::view_changed show(const island_place& a) {
   ev::view_changed e{a.since, a, {}};
   for (auto& m : a.sealers)
     e.members.push_back(m.peer);
@@ -74,7 +81,7 @@ std::vector<Action> all(const job_actions& actions) {
   return out;
 }
 
-inline ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
+inline ev::prepared make_prepared(const island_place& a, std::uint32_t blocks,
                                   std::uint8_t self, std::uint64_t step) {
   ev::prepared e{digest(a), step, {}, {}, {}};
   for (std::uint32_t u : units_of(a, peer(self))) {
@@ -86,7 +93,7 @@ inline ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
 }
 
 /// A lone peer up to run_step(1).
-inline job_core started(const assignment& a, std::uint32_t blocks,
+inline job_core started(const island_place& a, std::uint32_t blocks,
                         const std::function<void(job_config&)>& change = {}) {
   job_config c = make_config(1, blocks);
   if (change)
@@ -102,10 +109,10 @@ inline job_core started(const assignment& a, std::uint32_t blocks,
   return core;
 }
 
-inline seal make_seal(const assignment& a, std::vector<std::uint32_t> units,
+inline seal make_seal(const island_place& a, std::vector<std::uint32_t> units,
                       state_version at) {
   seal s;
-  s.on = {a.job, digest(a), a.since};
+  s.on = header_of(a);
   for (std::uint32_t u : units)
     s.units.push_back({u, at, false});
   s.last.version = at;

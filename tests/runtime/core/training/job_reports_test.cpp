@@ -5,11 +5,11 @@
 namespace shoal::test {
 namespace {
 
-const assignment at_work = make_place(1, 2); // peers 1 and 2; 1 reports
+const island_place at_work = make_place(1, 2); // peers 1 and 2; 1 reports
 
 progress of_step(std::uint64_t step, epoch made = 2) {
   progress p;
-  p.on = {at_work.job, digest(at_work), at_work.since};
+  p.on = header_of(at_work);
   p.record.version = {step, made};
   p.record.loss = double(step);
   p.record.replicas = 1;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(steps_that_were_given_up_are_not_reported) {
 
 // It was away as the others lost steps, and nothing is lost as it comes back.
 BOOST_AUTO_TEST_CASE(a_late_peer_claims_no_loss_of_others) {
-  const assignment next = make_place(1, 2, 9);
+  const island_place next = make_place(1, 2, 9);
   job_config c = make_config(1, 2);
   c.total_steps = 400;
   c.last = of_step(139).record;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_late_peer_claims_no_loss_of_others) {
 // The run began anew while this peer was away, and its first step is rolled
 // forward to as this peer hears that what it knew is lost.
 BOOST_AUTO_TEST_CASE(a_step_that_follows_a_loss_at_once_is_reported) {
-  const assignment next = make_place(1, 2, 9);
+  const island_place next = make_place(1, 2, 9);
   job_config c = make_config(1, 2);
   c.total_steps = 40;
   c.last = of_step(24).record;

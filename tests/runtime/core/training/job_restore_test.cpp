@@ -11,7 +11,7 @@ constexpr std::uint64_t interval = 20;
 constexpr nanoseconds s = 1'000'000'000;
 
 /// Two peers that sealed at step 404 without state: its holder has died.
-std::map<peer_id, seal> bereft(const assignment& a) {
+std::map<peer_id, seal> bereft(const island_place& a) {
   std::map<peer_id, seal> seals;
   for (std::uint8_t n : {1, 2}) {
     seals[peer(n)] = make_seal(a, {}, {});
@@ -21,7 +21,7 @@ std::map<peer_id, seal> bereft(const assignment& a) {
 }
 
 /// Peer 3 is away, and may come back.
-ev::view_changed show_one_away(const assignment& a) {
+ev::view_changed show_one_away(const island_place& a) {
   ev::view_changed e = show(a);
   e.former = {peer(3)};
   return e;
@@ -30,7 +30,7 @@ ev::view_changed show_one_away(const assignment& a) {
 /// Peer 1 of two stages, up to the decision: peer 2 seals with the given
 /// content.
 struct sealed {
-  explicit sealed(const assignment& place, seal theirs,
+  explicit sealed(const island_place& place, seal theirs,
                   const std::vector<checkpoint_ref>& held = {},
                   checkpoint_ref heard = {})
     : a(place), core(config()) {
@@ -39,7 +39,7 @@ struct sealed {
     (void)core.step(ev::checkpoint_heard{heard}, 0);
     (void)core.step(show_one_away(a), 0);
     (void)core.step(ev::halted{digest(a)}, 0);
-    theirs.on = {a.job, digest(a), a.since};
+    theirs.on = header_of(a);
     out = core.step(ev::received{peer(2), theirs}, 0);
   }
   static job_config config() {
@@ -52,9 +52,9 @@ struct sealed {
   job_actions missing(const checkpoint_ref& c, nanoseconds now) {
     return core.step(ev::checkpoint_missing{digest(a), c}, now);
   }
-  job_header on() const { return {a.job, digest(a), a.since}; }
+  job_header on() const { return header_of(a); }
 
-  assignment a;
+  island_place a;
   job_core core;
   job_actions out;
 };
@@ -73,7 +73,7 @@ seal nothing_at(std::uint64_t step) {
 BOOST_AUTO_TEST_SUITE(job_restore)
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   auto seals = bereft(a);
   auto d = decide_resume(a, 2, 0, interval, seals);
   BOOST_TEST((d.from == source::origin)); // nothing was ever published
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
 }
 
 BOOST_AUTO_TEST_CASE(no_peer_waits_to_save_less_than_an_interval) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   auto seals = bereft(a);
   seals[peer(2)].heard = {newest};
   seals[peer(1)].checkpoint = {384, {{8}}, 2};
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(no_peer_waits_to_save_less_than_an_interval) {
 
 /// The same files, told of again under another assignment.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_sealer_has_is_not_waited_for) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   auto seals = bereft(a);
   seals[peer(1)].checkpoint = newest;
   seals[peer(2)].heard = {{newest.step, newest.manifest, 5}};
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_sealer_has_is_not_waited_for) {
 
 /// One lie, about a step that was not committed, must not void live state.
 BOOST_AUTO_TEST_CASE(a_checkpoint_above_every_known_step_is_not_believed) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   for (const bool held : {true, false}) {
     auto seals = bereft(a);
     seals[peer(1)].units = make_seal(a, {0, 1, 2, 3}, {404, 2}).units;
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_any_peer_voids_state) {
 
 /// The state of step 300 is all there, the checkpoint of 401 nowhere whole.
 BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   seal theirs = make_seal(a, {0, 1, 2, 3}, {300, 2});
   theirs.last.version = {404, 2};
   sealed p(a, theirs, {newest});
@@ -191,18 +191,18 @@ BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
   BOOST_TEST(all<act::checkpoint_given_up>(out).size() == 1u);
   BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
   BOOST_TEST(p.missing(newest, 61 * s).empty());
-  assignment next = a;
+  island_place next = a;
   next.since = 10;
   (void)p.core.step(show(next), 61 * s);
   (void)p.core.step(ev::halted{digest(next)}, 61 * s);
-  theirs.on = {next.job, digest(next), next.since};
+  theirs.on = header_of(next);
   out = p.core.step(ev::received{peer(2), theirs}, 61 * s);
   BOOST_TEST(all<act::fetch_unit>(out).size() == 2u); // from live state
 }
 
 /// With one that is hardly older in another store, no peer waits for long.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_cheap_to_lose_is_given_up_soon) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {{390, {{8}}, 2}, newest});
   BOOST_TEST(all<act::fetch_checkpoint>(p.out).size() == 1u);
   BOOST_TEST(p.missing(newest, 1).empty());
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_cheap_to_lose_is_given_up_soon) {
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
-  assignment a = make_place(1, 2, 9);
+  island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   auto said = all<act::checkpoint_awaited>(p.out);
   BOOST_REQUIRE(said.size() == 1u);
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
   (void)p.core.step(show_one_away(a), 30 * s);
   (void)p.core.step(ev::halted{digest(a)}, 30 * s);
   seal theirs = nothing_at(404);
-  theirs.on = {a.job, digest(a), a.since};
+  theirs.on = header_of(a);
   auto out = p.core.step(ev::received{peer(2), theirs}, 30 * s);
   BOOST_TEST(all<act::checkpoint_awaited>(out).empty());
   BOOST_TEST(all<act::fetch_checkpoint>(out).size() == 1u);
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
 /// If no peer is away, none will bring it.
 BOOST_AUTO_TEST_CASE(
   a_checkpoint_that_all_former_members_lack_is_given_up_soon) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   (void)p.core.step(show(a), 0); // the same assignment: nothing begins anew
   BOOST_TEST(p.missing(newest, 1).empty());
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   auto out = p.core.step(ev::stop_waiting{}, s);
   BOOST_TEST(all<act::checkpoint_given_up>(out).size() == 1u);
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {
 
 /// Whoever comes back brings it: then it is restored like any other.
 BOOST_AUTO_TEST_CASE(the_wait_ends_when_the_files_are_here) {
-  const assignment a = make_place(1, 2, 9);
+  const island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   BOOST_TEST(p.missing(newest, s).empty());
   auto out = p.core.step(ev::checkpoint_fetched{digest(p.a), newest}, 2 * s);
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(the_wait_ends_when_the_files_are_here) {
 
 /// Of two stores one may have died: the present keeper gets the checkpoint.
 BOOST_AUTO_TEST_CASE(a_new_keeper_gets_the_newest_checkpoint) {
-  assignment a = make_place(1, 2, 9);
+  island_place a = make_place(1, 2, 9);
   a.keepers = {id(1), id(2)};
   seal theirs = make_seal(a, {0, 1, 2, 3}, {404, 2});
   theirs.checkpoint = newest;

@@ -8,8 +8,8 @@ namespace shoal::test {
 namespace {
 
 /// Peer 1 trains a model of one block; all of it comes to peer 2.
-assignment moving() {
-  assignment a = make_place(1, 1);
+island_place moving() {
+  island_place a = make_place(1, 1);
   a.sealers.push_back(id(2));
   a.arriving = {{id(2), 0, 3}};
   return a;
@@ -32,7 +32,7 @@ struct source {
     return out;
   }
 
-  duty d = duty_under(moving(), 7, peer(1));
+  duty d = duty_under(moving(), {7, 0}, peer(1));
   held_units held;
   std::vector<step_record> records;
   outgoing_units outgoing{1};

@@ -5,14 +5,14 @@
 namespace shoal::test {
 namespace {
 
-const assignment first = make_place(1, 2, 2), second = make_place(1, 2, 5);
+const island_place first = make_place(1, 2, 2), second = make_place(1, 2, 5);
 
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(job_seal_exchange)
 
 BOOST_AUTO_TEST_CASE(the_first_seal_of_a_peer_is_the_only_one) {
-  const duty d = duty_under(first, 7, peer(1));
+  const duty d = duty_under(first, {7, 0}, peer(1));
   seal_exchange seals;
   seals.take(peer(2), make_seal(first, {0}, {4, 2}));
   seals.take(peer(2), make_seal(first, {0}, {9, 2}));
@@ -29,11 +29,11 @@ BOOST_AUTO_TEST_CASE(the_first_seal_of_a_peer_is_the_only_one) {
 BOOST_AUTO_TEST_CASE(a_seal_that_comes_early_waits_for_its_assignment) {
   seal_exchange seals;
   seals.keep(peer(2), make_seal(second, {0}, {4, 2}));
-  BOOST_TEST(seals.take_early(duty_under(first, 7, peer(1))).empty());
+  BOOST_TEST(seals.take_early(duty_under(first, {7, 0}, peer(1))).empty());
   BOOST_TEST(seals.is_early({peer(2)}, 5));
   BOOST_TEST(!seals.is_early({peer(2)}, 6));
   BOOST_TEST(!seals.is_early({peer(1)}, 5));
-  const duty d = duty_under(second, 7, peer(1));
+  const duty d = duty_under(second, {7, 0}, peer(1));
   const auto early = seals.take_early(d);
   BOOST_REQUIRE(early.size() == 1u);
   BOOST_TEST((early[0].first == peer(2)));
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_seal_that_comes_early_waits_for_its_assignment) {
 BOOST_AUTO_TEST_CASE(one_of_an_assignment_that_was_skipped_is_dropped) {
   seal_exchange seals;
   seals.keep(peer(2), make_seal(first, {0}, {4, 2}));
-  BOOST_TEST(seals.take_early(duty_under(second, 7, peer(1))).empty());
+  BOOST_TEST(seals.take_early(duty_under(second, {7, 0}, peer(1))).empty());
   BOOST_TEST(!seals.is_early({peer(2)}, 0));
 }
 
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(of_early_seals_the_newest_of_each_peer_is_kept) {
   BOOST_TEST(seals.is_early({peer(2)}, 5));
   for (std::size_t n = 0; n < 2 * seal_exchange::kept_max; ++n)
     seals.keep(peer(std::uint8_t(3 + n)), make_seal(second, {0}, {4, 2}));
-  const duty d = duty_under(second, 7, peer(1));
+  const duty d = duty_under(second, {7, 0}, peer(1));
   BOOST_TEST(seals.take_early(d).size() == seal_exchange::kept_max);
 }
 

@@ -16,10 +16,9 @@ peer_id peer(std::uint8_t n) {
 }
 
 /// Replicas of equal stages of `blocks` blocks in all; peers from 1 in order.
-assignment
+island_place
 make_place(std::uint32_t replicas, std::uint32_t stages, std::uint32_t blocks) {
-  assignment a;
-  a.job = 7;
+  island_place a;
   std::uint8_t n = 0;
   for (std::uint32_t r = 0; r < replicas; ++r) {
     replica_place p;
@@ -53,7 +52,7 @@ BOOST_AUTO_TEST_SUITE(shards)
 BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
   for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)
     for (std::uint32_t stages = 1; stages <= 5; ++stages) {
-      const assignment a = make_place(replicas, stages, 12);
+      const island_place a = make_place(replicas, stages, 12);
       const auto writers = shard_writers(a, sizes(12));
       BOOST_REQUIRE(writers.size() == 14u);
       std::size_t written = 0;
@@ -72,7 +71,7 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
 /// A peer that cannot write is left out if another one holds the unit: in
 /// another replica, else as a follower of every step.
 BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
-  const assignment two = make_place(2, 2, 12); // 1 2 | 3 4
+  const island_place two = make_place(2, 2, 12); // 1 2 | 3 4
   for (const peer_id& out : participants(two)) {
     const auto writers = shard_writers(two, sizes(12), {out});
     for (std::uint32_t u = 0; u < writers.size(); ++u) {
@@ -81,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
       BOOST_TEST(std::ranges::binary_search(held, u));
     }
   }
-  assignment one = make_place(1, 2, 12);
+  island_place one = make_place(1, 2, 12);
   const auto nobody_else = shard_writers(one, sizes(12), {peer(1)});
   BOOST_TEST((nobody_else == shard_writers(one, sizes(12))));
   one.copy_every = 1;
@@ -96,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
 BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
   for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)
     for (std::uint32_t stages = 1; stages <= 4; ++stages) {
-      const assignment a = make_place(replicas, stages, 24);
+      const island_place a = make_place(replicas, stages, 24);
       const auto bytes = sizes(24);
       const auto writers = shard_writers(a, bytes);
       for (std::uint32_t s = 0; s < stages; ++s) {
@@ -119,7 +118,7 @@ BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
 
 BOOST_AUTO_TEST_CASE(a_peer_of_several_stages_gets_no_second_share) {
   // Replica 0 is one peer's; replica 1 has two.
-  assignment a = make_place(2, 2, 24);
+  island_place a = make_place(2, 2, 24);
   a.replicas[0].stages[1].where = a.replicas[0].stages[0].where;
   const auto writers = shard_writers(a, sizes(24));
   const auto count = [&](std::uint8_t n) {
@@ -132,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_peer_of_several_stages_gets_no_second_share) {
 
 /// 1 2 | 3 4; 1 is the checkpointer, 1 and 4 keep.
 BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
-  assignment a = make_place(2, 2, 12);
+  island_place a = make_place(2, 2, 12);
   a.checkpointer = {peer(1), 1};
   a.keepers = {{peer(1), 1}, {peer(4), 1}};
   using peers = std::vector<peer_id>;
@@ -149,13 +148,13 @@ BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
 }
 
 BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
-  assignment a = make_place(2, 2, 12); // 1 2 | 3 4
+  island_place a = make_place(2, 2, 12); // 1 2 | 3 4
   a.checkpointer = {peer(1), 1};
   BOOST_TEST(others_can_save(a, peer(1), {}));
   BOOST_TEST(others_can_save(a, peer(1), {peer(2)}));
   BOOST_TEST(!others_can_save(a, peer(1), {peer(3)})); // its units
   BOOST_TEST(!others_can_save(a, peer(1), {peer(2), peer(3), peer(4)}));
-  const assignment alone = make_place(1, 2, 12);
+  const island_place alone = make_place(1, 2, 12);
   BOOST_TEST(!others_can_save(alone, peer(2), {}));
 }
 

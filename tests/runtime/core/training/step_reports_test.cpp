@@ -6,7 +6,7 @@
 namespace shoal::test {
 namespace {
 
-const assignment place = make_place(1, 2); // peers 1 and 2; 1 reports
+const island_place place = make_place(1, 2); // peers 1 and 2; 1 reports
 
 step_record committed(std::uint64_t step, epoch made = 2) {
   step_record r;
@@ -17,7 +17,7 @@ step_record committed(std::uint64_t step, epoch made = 2) {
 
 struct reporter {
   explicit reporter(std::uint64_t last, std::uint8_t self = 2)
-    : d(duty_under(place, 7, peer(self))), reports(committed(last), last) {}
+    : d(duty_under(place, {7, 0}, peer(self))), reports(committed(last), last) {}
 
   job_actions publish(const step_record& r, nanoseconds now = 0) {
     job_actions out;
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_loss_takes_the_reports_back_once) {
   reporter r(4);
   for (std::uint64_t step = 5; step <= 8; ++step)
     (void)r.publish(committed(step));
-  r.d = duty_under(make_place(1, 2, 3), 7, peer(2));
+  r.d = duty_under(make_place(1, 2, 3), {7, 0}, peer(2));
   resume_decision to;
   to.version = {6, 2};
   to.last = to.top = 8;

@@ -17,7 +17,7 @@ vote for_step(std::uint64_t step, nanoseconds busy = 0) {
 BOOST_AUTO_TEST_SUITE(job_step_votes)
 
 BOOST_AUTO_TEST_CASE(a_step_needs_a_vote_from_every_participant) {
-  const duty d = duty_under(make_place(1, 2), 7, peer(1));
+  const duty d = duty_under(make_place(1, 2), {7, 0}, peer(1));
   step_votes votes;
   votes.put(peer(1), for_step(5));
   BOOST_TEST(!votes.complete(d, 5));

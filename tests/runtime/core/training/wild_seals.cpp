@@ -21,9 +21,8 @@ peer_id peer(std::uint64_t n) {
   return p;
 }
 
-assignment place_of(const choice& below, std::uint32_t blocks) {
-  assignment a;
-  a.job = 7;
+island_place place_of(const choice& below, std::uint32_t blocks) {
+  island_place a;
   a.since = 3;
   const auto replicas = std::uint32_t(1 + below(replicas_max));
   const auto stages = std::uint32_t(1 + below(std::min(stages_max, blocks)));
@@ -77,9 +76,9 @@ vote vote_of(const choice& below, std::uint32_t blocks) {
   return v;
 }
 
-seal seal_of(const choice& below, const assignment& a, std::uint32_t blocks) {
+seal seal_of(const choice& below, const island_place& a, std::uint32_t blocks) {
   seal s;
-  s.on = {a.job, digest(a), a.since};
+  s.on = header_of(a);
   for (std::uint32_t u = 0; u < blocks + 3; ++u)
     if (below(4) != 0)
       s.units.push_back(

@@ -17,7 +17,7 @@ using choice = std::function<std::uint64_t(std::uint64_t n)>;
 
 /// An assignment and one seal for each of its sealers.
 struct sealed_place {
-  core::assignment place;
+  core::island_place place;
   std::uint32_t blocks = 0;
   std::uint64_t origin_step = 0;
   std::uint64_t interval = 0;

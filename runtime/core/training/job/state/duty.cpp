@@ -1,4 +1,4 @@
-// runtime/core/training/job/state/duty.cpp -- from an assignment to what it asks of
+// runtime/core/training/job/state/duty.cpp -- from an island's place to what it asks of
 // one peer.
 #include "runtime/core/training/job/state/duty.hpp"
 
@@ -14,15 +14,15 @@ bool duty::seals() const {
   return std::ranges::binary_search(sealers, self);
 }
 
-duty duty_under(const std::optional<assignment>& place, job_id job,
+duty duty_under(const std::optional<island_place>& place, const island_id& id,
                 const peer_id& self) {
   duty d;
   d.self = self;
-  d.on = {job, 0, 0};
+  d.on = {id.job, 0, 0, id.index};
   if (!place)
     return d;
   d.place = place;
-  d.on = {job, digest(*place), place->since};
+  d.on = {id.job, digest(id, *place), place->since, id.index};
   d.units = units_of(*place, self);
   d.participants = participants(*place);
   for (const member_id& m : place->sealers)

@@ -20,7 +20,7 @@ inline constexpr nanoseconds job_repeat_after = 500'000'000;
 struct duty {
   peer_id self{};
   job_header on;                     ///< of `place`; digest 0: none
-  std::optional<assignment> place;   ///< none yet, or the job has left the view
+  std::optional<island_place> place;   ///< none yet, or the job has left the view
   std::vector<std::uint32_t> units;  ///< that we hold at every step; ascending
   std::vector<peer_id> participants; ///< ascending
   std::vector<peer_id> sealers;      ///< ascending
@@ -33,9 +33,9 @@ struct duty {
   }
 };
 
-/// The duty under `place`; without it, of a peer that has none in this job.
-[[nodiscard]] duty duty_under(const std::optional<assignment>& place,
-                              job_id job, const peer_id& self);
+/// The duty under `place`; without it, of a peer that has none in this island.
+[[nodiscard]] duty duty_under(const std::optional<island_place>& place,
+                              const island_id& id, const peer_id& self);
 
 /// Appends one send to each of `peers` but `self`.
 void send_to(const std::vector<peer_id>& peers, const peer_id& self,

@@ -1,8 +1,8 @@
-// runtime/core/planning/layout_search.hpp -- groupings of members, their cost,
+// runtime/core/planning/layout/layout_search.hpp -- groupings of members, their cost,
 // and how to make them better. A part of layout.cpp.
 #pragma once
 
-#include "runtime/core/planning/layout_split.hpp"
+#include "runtime/core/planning/layout/layout_split.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
-// runtime/core/planning/layout_search.cpp -- evaluates groupings and improves
+// runtime/core/planning/layout/layout_search.cpp -- evaluates groupings and improves
 // them.
-#include "runtime/core/planning/layout_search.hpp"
+#include "runtime/core/planning/layout/layout_search.hpp"
 
 #include "runtime/core/assert.hpp"
 

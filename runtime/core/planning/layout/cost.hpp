@@ -1,4 +1,4 @@
-// runtime/core/planning/cost.hpp -- what a layout of a job costs.
+// runtime/core/planning/layout/cost.hpp -- what a layout of a job costs.
 //
 // Step = the slowest replica + the reduction between replicas + the optimizer.
 // A replica takes the sum of its stages' times and hops (fill and drain of the
@@ -51,15 +51,39 @@ inline constexpr std::uint64_t cost_never = ~std::uint64_t{0} / 4;
 /// overflow.
 inline constexpr std::uint64_t pace_max = std::uint64_t{1} << 40;
 
-/// The problem for which a layout is searched.
+/// The problem for which a layout of one island is searched.
 struct layout_problem {
   const job_entry& job;
   std::vector<const member*> members;               ///< usable, by id
   std::map<peer_id, std::uint64_t> memory;          ///< not taken by other jobs
-  const assignment* previous = nullptr;             ///< or nullptr
+  const island_place* previous = nullptr;           ///< or nullptr
   std::map<peer_id, std::uint32_t> busy;            ///< number of other jobs on
                                                     ///< a member
   std::map<peer_id, std::uint64_t> all_memory = {}; ///< total, for all jobs
+  std::uint32_t island = 0;                         ///< which one of the job
+};
+
+/// Whether the arrivals under p.previous, which is not null, count as held.
+[[nodiscard]] inline bool has_arrived(const layout_problem& p) {
+  return !p.previous->arriving.empty()
+         && marked(p.job, mark_kind::arrived, p.island) == p.previous->since;
+}
+
+/// Whether p.previous, which is not null, made no progress: the island begins
+/// anew.
+[[nodiscard]] inline bool is_retried(const layout_problem& p) {
+  return marked(p.job, mark_kind::retried, p.island) == p.previous->since;
+}
+
+/// Predicted time of one step, and its demands on each member.
+struct prediction {
+  nanoseconds step = 0;
+  struct need {
+    member_id where;
+    std::uint64_t bytes = 0; ///< memory
+    nanoseconds busy = 0;    ///< time of its device, forward and backward
+  };
+  std::vector<need> members; ///< those that take part
 };
 
 /// Lower is better; in a tie fewer bytes moved, then more members.
@@ -199,7 +223,7 @@ private:
 
   void add_hosts(const layout_problem& p);
   void add_networks(const layout_problem& p);
-  void add_held(const assignment& previous);
+  void add_held(const layout_problem& p);
   void
   add_places(const std::vector<follower_place>& places, holding entry::*where);
   /// Bytes of state of a stage that `has` lacks.

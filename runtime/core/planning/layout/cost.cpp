@@ -1,7 +1,6 @@
-// runtime/core/planning/cost.cpp -- speeds, links and memory of a layout.
-#include "runtime/core/planning/cost.hpp"
+// runtime/core/planning/layout/cost.cpp -- speeds, links and memory of a layout.
+#include "runtime/core/planning/layout/cost.hpp"
 
-#include "runtime/core/planning/arrivals.hpp" // what has arrived
 #include "runtime/core/schedule/schedule.hpp"
 
 #include <algorithm>
@@ -69,7 +68,7 @@ cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
   add_hosts(p);
   add_networks(p);
   if (p.previous && !p.previous->replicas.empty())
-    add_held(*p.previous);
+    add_held(p);
   set_paces(std::vector<std::uint8_t>(size(), 0));
 }
 
@@ -138,7 +137,8 @@ void cost_model::add_networks(const layout_problem& p) {
     }
 }
 
-void cost_model::add_held(const assignment& previous) {
+void cost_model::add_held(const layout_problem& p) {
+  const island_place& previous = *p.previous;
   has_previous_ = true;
   for (const replica_place& r : previous.replicas)
     for (const stage_place& s : r.stages) {
@@ -151,7 +151,7 @@ void cost_model::add_held(const assignment& previous) {
     }
   if (previous.copy_every <= 1) // else the copies are some steps older
     add_places(previous.followers, &entry::held);
-  if (has_arrived(*job_, previous))
+  if (has_arrived(p))
     add_places(previous.arriving, &entry::held);
   for (entry& e : members_)
     e.held_and_soon = e.held;

@@ -1,4 +1,4 @@
-// runtime/core/planning/layout_split.hpp -- splits blocks into the stages of
+// runtime/core/planning/layout/layout_split.hpp -- splits blocks into the stages of
 // one replica, and microbatches between replicas.
 //
 // The best split is known exactly except for one number. Given the longest time
@@ -9,7 +9,7 @@
 // Units: nanoseconds. Cost: members x 10, or x 100 with `exact`.
 #pragma once
 
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 
 namespace shoal::core {
 

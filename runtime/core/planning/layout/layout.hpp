@@ -1,4 +1,4 @@
-// runtime/core/planning/layout.hpp -- the search for a job's layout.
+// runtime/core/planning/layout/layout.hpp -- the search for a job's layout.
 //
 // A layout says which members form replicas, in which order, how the blocks are
 // split among them, and how many microbatches each replica takes. Replicas may
@@ -16,13 +16,11 @@
 // Cost:  bounded by work_per_member (tests/bench/plan_bench.cpp).
 #pragma once
 
-#include "runtime/core/planning/cost.hpp"
+#include "runtime/core/planning/layout/cost.hpp"
 
 #include <vector>
 
 namespace shoal::core {
-
-struct prediction;
 
 /// Up to this number of members every grouping is tried.
 inline constexpr std::size_t try_all_members_max = 4;

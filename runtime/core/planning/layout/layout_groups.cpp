@@ -1,5 +1,5 @@
-// runtime/core/planning/layout_groups.cpp -- initial groupings for the search.
-#include "runtime/core/planning/layout_search.hpp"
+// runtime/core/planning/layout/layout_groups.cpp -- initial groupings for the search.
+#include "runtime/core/planning/layout/layout_search.hpp"
 
 #include <algorithm>
 #include <map>

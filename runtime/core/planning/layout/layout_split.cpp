@@ -1,5 +1,5 @@
-// runtime/core/planning/layout_split.cpp -- the best split for each T.
-#include "runtime/core/planning/layout_split.hpp"
+// runtime/core/planning/layout/layout_split.cpp -- the best split for each T.
+#include "runtime/core/planning/layout/layout_split.hpp"
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/schedule/schedule.hpp"

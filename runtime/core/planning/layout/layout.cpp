@@ -1,8 +1,7 @@
-// runtime/core/planning/layout.cpp -- which shapes are searched, and the best.
-#include "runtime/core/planning/layout.hpp"
+// runtime/core/planning/layout/layout.cpp -- which shapes are searched, and the best.
+#include "runtime/core/planning/layout/layout.hpp"
 
-#include "runtime/core/planning/layout_search.hpp"
-#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/planning/layout/layout_search.hpp"
 
 #include <algorithm>
 #include <set>

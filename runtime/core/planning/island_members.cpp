@@ -1,0 +1,70 @@
+// runtime/core/planning/island_members.cpp -- deals members out to islands.
+#include "runtime/core/planning/island_members.hpp"
+
+#include "runtime/core/planning/layout/cost.hpp"
+#include "runtime/core/planning/placement.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace shoal::core {
+namespace {
+
+/// The island in which each member had work or kept state.
+std::map<member_id, std::uint32_t> islands_before(const assignment* previous) {
+  std::map<member_id, std::uint32_t> out;
+  if (previous == nullptr)
+    return out;
+  for (std::uint32_t i = 0; i < previous->islands.size(); ++i) {
+    const island_place& at = previous->islands[i];
+    for (const member_id& id : workers(at.replicas))
+      out.emplace(id, i);
+    for (const auto* places : {&at.followers, &at.arriving})
+      for (const follower_place& f : *places)
+        out.emplace(f.where, i);
+  }
+  for (std::uint32_t i = 0; i < previous->islands.size(); ++i)
+    for (const member_id& id : previous->islands[i].sealers)
+      out.emplace(id, i);
+  return out;
+}
+
+} // namespace
+
+const island_place*
+island_of(const assignment* previous, std::uint32_t index) {
+  return previous != nullptr && index < previous->islands.size()
+           ? &previous->islands[index]
+           : nullptr;
+}
+
+std::vector<member_list> members_by_island(const view& v, const job_entry& job,
+                                           const assignment* previous) {
+  std::vector<member_list> out(std::max(1u, job.want_islands));
+  const auto before = islands_before(previous);
+  std::vector<std::uint64_t> speeds(out.size());
+  const auto put = [&](const member* m, std::size_t island) {
+    out[island].push_back(m);
+    speeds[island] = std::min(speeds[island] + m->device.mflops, cost_never);
+  };
+  const member_state state = working_state(v);
+  member_list fresh;
+  for (const member& m : v.members) {
+    if (!usable(m, state))
+      continue;
+    const auto was = before.find(m.id);
+    if (was != before.end() && was->second < out.size())
+      put(&m, was->second);
+    else
+      fresh.push_back(&m);
+  }
+  for (const member* m : fresh)
+    put(m, std::size_t(std::ranges::min_element(speeds) - speeds.begin()));
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    std::ranges::sort(out[i], {}, [](const member* m) { return m->id; });
+    leave_out_cut(v, island_of(previous, i), out[i]);
+  }
+  return out;
+}
+
+} // namespace shoal::core
