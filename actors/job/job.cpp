@@ -47,7 +47,10 @@ core::job_config core_config(const job_config& c, const job_world& w) {
   out.max_bad_steps = std::uint32_t(w.run.max_bad_steps);
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
   // The events that an earlier process of this peer has reported.
-  const auto events = c.node->log().read_all(c.entry.id);
+  auto events = c.node->log().read_all(c.entry.id);
+  std::erase_if(events, [&](const runtime::job_event& e) {
+    return e.island != c.island;
+  });
   for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
@@ -212,7 +215,7 @@ void job_actor::on_view(const job_view& m) {
     if (before)
       e.cause = core::changes_text(*before, *m.view, config_.entry.id);
     e.unix_ms = unix_ms();
-    node().log().add(config_.entry.id, e);
+    log(e);
     const std::string rare = core::rare_copies_text(
       config_.entry, *change.place,
       run().checkpoint_enable ? std::uint64_t(run().checkpoint_interval) : 0);
@@ -469,6 +472,11 @@ void job_actor::act(const committed& a) {
       node().send(peer, p);
 }
 
+void job_actor::log(runtime::job_event e) {
+  e.island = config_.island;
+  node().log().add(config_.entry.id, e);
+}
+
 void job_actor::log_step(const core::step_record& r) {
   runtime::job_event e;
   e.kind = runtime::job_event_kind::step;
@@ -495,7 +503,7 @@ void job_actor::log_step(const core::step_record& r) {
   }
   e.bubble = double(bubble_permille_) / 10;
   e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
+  log(e);
 }
 
 // The end of the job.

@@ -108,6 +108,7 @@ private:
   void on_reduced(const step_reduced& m);
   void prepare_if_complete();
   void on_eval_part();
+  void log(runtime::job_event e);
   void log_step(const core::step_record& r);
   void expect_gradient(std::uint32_t unit);
   struct leaving_unit;

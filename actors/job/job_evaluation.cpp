@@ -42,7 +42,7 @@ void job_actor::act(const eval_known& a) {
   e.loss = a.result.loss;
   e.tokens = a.result.tokens;
   e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
+  log(e);
 }
 
 } // namespace shoal::actors

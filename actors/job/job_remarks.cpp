@@ -29,7 +29,7 @@ void job_actor::log_remark(const core::remark& r) {
   e.waits = r.waits;
   e.digest = r.wanted;
   e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
+  log(e);
 }
 
 void job_actor::tell_members(const core::remark& r) {

@@ -155,7 +155,7 @@ void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   e.epoch = checkpoint.since;
   e.digest = checkpoint.manifest;
   e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
+  log(e);
 }
 
 /// When lost steps are run again, their earlier checkpoints are void, also if
@@ -258,9 +258,9 @@ void job_actor::find_checkpoints() {
   };
   std::set<core::checkpoint_ref> known;
   for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
-    if (e.kind == runtime::job_event_kind::checkpoint) {
+    if (e.kind == runtime::job_event_kind::checkpoint
+        && e.island == config_.island)
       known.insert({e.step, e.digest, e.epoch});
-    }
   for (const core::checkpoint_ref& c : known) // oldest first
     publish(c);
   if (known.empty())

@@ -26,7 +26,8 @@ public:
     : caf::event_based_actor(cfg), config_(std::move(config)),
       order_(std::uint64_t(run().seed),
              windows(config_.text->train_size(), run().seq_len),
-             std::uint32_t(run().sequences_per_step())) {}
+             std::uint32_t(run().sequences_per_step()),
+             config_.world->island) {}
 
   const char* name() const override { return "data_source"; }
 

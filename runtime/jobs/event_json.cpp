@@ -112,6 +112,7 @@ bool read_numbers(const json& line, job_event& event) {
          && read(line, "computing_seconds", event.computing_s)
          && read(line, "reducing_seconds", event.reducing_s)
          && read(line, "peers", event.peers)
+         && read(line, "island", event.island)
          && read(line, "unix_ms", event.unix_ms);
 }
 
@@ -217,6 +218,10 @@ const std::vector<event_row>& rows() {
     {step,
      {"peers", "whole number, optional", "", "that computed the step",
       [](e s) { return unless(0u, s.peers); }}},
+    {all & ~done,
+     {"island", "whole number, optional", "",
+      "of the job that this is about, from 0; left out for 0",
+      [](e event) { return unless(0u, event.island); }}},
     {view,
      {"plan", "text, optional", "", "what runs where, in words", text_if_any}},
     {checkpoint,

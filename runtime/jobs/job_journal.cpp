@@ -23,17 +23,17 @@ namespace fs = std::filesystem;
 event_key key_of(const job_event& e) {
   switch (e.kind) {
   case job_event_kind::view:
-    return {e.kind, e.epoch, 0, {}};
+    return {e.kind, e.epoch, 0, {}, e.island};
   case job_event_kind::notice:
-    return {e.kind, e.step, 0, e.text};
+    return {e.kind, e.step, 0, e.text, e.island};
   case job_event_kind::done:
-    return {e.kind, 0, 0, {}};
+    return {e.kind, 0, 0, {}, 0};
   case job_event_kind::step:
   case job_event_kind::eval:
   case job_event_kind::checkpoint:
-    return {e.kind, e.step, e.epoch, {}};
+    return {e.kind, e.step, e.epoch, {}, e.island};
   default:
-    return {e.kind, e.step, 0, {}};
+    return {e.kind, e.step, 0, {}, e.island};
   }
 }
 

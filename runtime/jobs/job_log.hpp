@@ -53,6 +53,7 @@ struct job_event {
   bool waits = false; ///< no step ends until what the text says has happened
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
+  std::uint32_t island = 0; ///< of the job
 };
 void fields(auto& v, core::of<job_event> auto& x) {
   v("kind", x.kind, core::up_to(job_event_kind::done));
@@ -73,12 +74,13 @@ void fields(auto& v, core::of<job_event> auto& x) {
   v("waits", x.waits);
   v("digest", x.digest);
   v("unix_ms", x.unix_ms);
+  v("island", x.island, core::at_most(core::limits::islands_max - 1));
 }
 
-/// What makes two events the same: step or epoch, and the text of a notice.
-/// What is run again after a loss has another epoch.
-using event_key =
-  std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
+/// What makes two events the same: step or epoch, the text of a notice, and the
+/// island. What is run again after a loss has another epoch.
+using event_key = std::tuple<job_event_kind, std::uint64_t, std::uint64_t,
+                             std::string, std::uint32_t>;
 event_key key_of(const job_event& e);
 
 class job_log {

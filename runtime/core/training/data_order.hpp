@@ -1,9 +1,9 @@
 // runtime/core/training/data_order.hpp -- which sample belongs to which step.
 //
 // The corpus is cut into `windows` sequences of equal length. Sample `index` of
-// step `step` is a window number: a function of (seed, step, index) alone,
-// whichever peer computes it, so no failure loses or repeats a sample. Each
-// pass over the corpus (data epoch) visits every window exactly once, in an
+// step `step` of an island is a window number: a function of (seed, island,
+// step, index) alone, whichever peer computes it, so no failure loses or repeats
+// a sample. Each island has an order of its own. Each pass over the corpus (data epoch) visits every window exactly once, in an
 // order of its own: a Feistel permutation of the next power of four, iterated
 // until the result is in range, so nothing is stored.
 //
@@ -33,7 +33,7 @@ class data_order {
 public:
   /// @pre windows > 0, samples_per_step > 0
   data_order(std::uint64_t seed, std::uint64_t windows,
-             std::uint32_t samples_per_step);
+             std::uint32_t samples_per_step, std::uint32_t island = 0);
 
   /// The window of sample `index` of `step`.
   /// @pre step >= 1 (the first step), index < samples_per_step
