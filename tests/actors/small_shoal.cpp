@@ -218,6 +218,8 @@ public:
   runtime::link_hub& links() override { return links_; }
   void
   send_when_up(const core::peer_id& to, const runtime::envelope& m) override {
+    const auto& message = std::get<core::job_message>(m);
+    ++all_.moved_in_[core::header(message).island].messages[message.index()];
     for (const auto& node : all_.nodes_)
       if (node->self_ == to)
         node->wiring_->take(self_,
@@ -230,19 +232,27 @@ public:
     if (const auto* s = std::get_if<cl::set_job_state>(&e)) {
       if (job.state != core::job_state::running)
         return;
+      if (job.want_islands > 1 && s->since != 0) {
+        set_mark(job, {core::mark_kind::done, s->island, s->since, 0});
+        for (std::uint32_t i = 0; i < job.want_islands; ++i)
+          if (marked(job, core::mark_kind::done, i) == 0)
+            return all_.publish();
+      }
       job.state = s->state;
       job.done_step = s->done_step;
       job.cause = s->cause;
     } else if (const auto* r = std::get_if<cl::retry_job>(&e)) {
+      const std::uint32_t island = r->id.index;
       if (all_.replaying_
-          || marked(job, core::mark_kind::retried, 0) >= r->since)
+          || marked(job, core::mark_kind::retried, island) >= r->since)
         return;
-      set_mark(job, {core::mark_kind::retried, 0, r->since, 0});
+      set_mark(job, {core::mark_kind::retried, island, r->since, 0});
     } else if (const auto* a = std::get_if<cl::job_arrived>(&e)) {
+      const std::uint32_t island = a->id.index;
       if (all_.replaying_
-          || marked(job, core::mark_kind::arrived, 0) >= a->since)
+          || marked(job, core::mark_kind::arrived, island) >= a->since)
         return;
-      set_mark(job, {core::mark_kind::arrived, 0, a->since, 0});
+      set_mark(job, {core::mark_kind::arrived, island, a->since, 0});
     } else {
       return; // nobody is expelled
     }
@@ -347,6 +357,9 @@ void small_shoal::publish() {
     view_.previous = plan_->jobs;
   ++view_.number;
   plan_ = std::make_shared<const core::plan>(core::make_plan(view_));
+  for (const core::assignment& a : plan_->jobs)
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i)
+      islands_[core::digest({a.job, i}, a.islands[i])] = i;
   if (!plan_->jobs.empty()
       && (past_.empty()
           || past_.back().place.since != plan_->jobs[0].islands[0].since))
@@ -525,6 +538,9 @@ void small_shoal::match(const core::peer_id& from, const core::peer_id& to,
   auto t = at->second;
   transfers_.erase(at);
   ++moved_[tag.link >> 26];
+  traffic& moved = moved_in_[islands_.at(tag.plan)];
+  ++moved.transfers;
+  moved.pairs.emplace(from[0], to[0]);
   SHOAL_ASSERT(t->into.bytes.size() == t->from.bytes.size());
   if (!t->into.bytes.empty())
     std::memcpy(t->into.bytes.data(), t->from.bytes.data(),
@@ -546,10 +562,12 @@ std::size_t small_shoal::most_copied(std::size_t node) const {
   return nodes_[node]->links_.most_copied();
 }
 
-run_record small_shoal::record(std::size_t node) const {
+run_record small_shoal::record(std::size_t node, std::uint32_t island) const {
   run_record out;
   for (const runtime::job_event& e : nodes_[node]->log().read_all(1)) {
     using kind = runtime::job_event_kind;
+    if (e.island != island && e.kind != kind::done)
+      continue;
     if (e.kind == kind::step) {
       // In order, each once, unless a loss was said.
       SHOAL_ASSERT(e.step == out.losses.size() + 1

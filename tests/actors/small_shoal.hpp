@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,11 +109,19 @@ public:
   /// Asks for the end after the step in progress.
   void drain();
 
-  run_record record(std::size_t node) const;
+  run_record record(std::size_t node, std::uint32_t island = 0) const;
   /// Most bytes that a node has had at once for copies of units.
   std::size_t most_copied(std::size_t node) const;
   /// Of this kind, so far.
   std::size_t transfers(actors::link_kind kind) const;
+  /// What the peers of an island have sent each other so far: tensors, and
+  /// control messages by kind; and pairs of peers, by number.
+  struct traffic {
+    std::size_t transfers = 0;
+    std::map<std::size_t, std::size_t> messages;
+    std::set<std::pair<std::uint8_t, std::uint8_t>> pairs;
+  };
+  const traffic& traffic_of(std::uint32_t island) { return moved_in_[island]; }
   const core::view& view() const { return view_; }
   const core::plan& plan() const { return *plan_; }
 
@@ -144,6 +153,8 @@ private:
   std::vector<std::unique_ptr<small_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;
   std::map<std::uint32_t, std::size_t> moved_; ///< transfers, by kind
+  std::map<std::uint32_t, traffic> moved_in_;  ///< by island
+  std::map<std::uint64_t, std::uint32_t> islands_; ///< by digest
   std::optional<std::uint32_t> flipped_;       ///< kind
   std::vector<past_view> past_;
   bool replaying_ = false; ///< views come from elsewhere

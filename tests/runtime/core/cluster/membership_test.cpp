@@ -507,6 +507,64 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_job_is_proposed_for_one_assignment) {
   BOOST_TEST(find_job(a.core->current(), 4)->done_step == 12u);
 }
 
+/// Two islands, each with a place of its own number.
+std::vector<assignment> plan_two_islands(const view& v) {
+  std::vector<assignment> out;
+  for (const job_entry& j : v.jobs) {
+    assignment& a = out.emplace_back(assignment{j.id, {2, island_place{}}});
+    for (island_place& at : a.islands)
+      at.replicas.emplace_back();
+    a.islands[0].since = 7;
+    a.islands[1].since = 8;
+  }
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(a_job_is_done_when_all_its_islands_are) {
+  a.c.plan_jobs = plan_two_islands;
+  begin(a);
+  job_entry j;
+  j.id = 4;
+  j.want_islands = 2;
+  give(a, submit_job{j});
+  const auto job = [&] { return *find_job(a.core->current(), 4); };
+  give(a, set_job_state{4, job_state::done, 30, 7, {}, 0});
+  run(100 * ms);
+  BOOST_TEST((job().state == job_state::running));
+  BOOST_TEST(marked(job(), mark_kind::done, 0) == 7u);
+  // Of a place that it no longer has, and of an island that does not exist.
+  give(a, set_job_state{4, job_state::done, 20, 6, {}, 1});
+  give(a, set_job_state{4, job_state::done, 20, 8, {}, 2});
+  run(100 * ms);
+  BOOST_TEST((job().state == job_state::running));
+  give(a, set_job_state{4, job_state::done, 20, 8, {}, 1});
+  run(100 * ms);
+  BOOST_TEST((job().state == job_state::done));
+  BOOST_TEST(job().done_step == 30u);
+}
+
+BOOST_AUTO_TEST_CASE(an_island_that_fails_or_is_drained_decides_the_jobs_end) {
+  a.c.plan_jobs = plan_two_islands;
+  begin(a);
+  for (job_id id : {4, 5}) {
+    job_entry j;
+    j.id = id;
+    j.want_islands = 2;
+    give(a, submit_job{j});
+    run(100 * ms);
+  }
+  const auto job = [&](job_id id) { return *find_job(a.core->current(), id); };
+  give(a, set_job_state{4, job_state::failed, 3, 8, "no text", 1});
+  run(100 * ms);
+  BOOST_TEST((job(4).state == job_state::failed));
+  BOOST_TEST(job(4).cause == "no text");
+  give(a, set_job_state{5, job_state::done, 9, 7, {}, 0});
+  give(a, set_job_state{5, job_state::cancelled, 5, 8, {}, 1});
+  run(100 * ms);
+  BOOST_TEST((job(5).state == job_state::cancelled));
+  BOOST_TEST(job(5).done_step == 9u);
+}
+
 BOOST_AUTO_TEST_CASE(
   a_request_that_cannot_be_granted_is_refused_with_a_reason) {
   begin(a);

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_run_beyond_the_host_is_not_planned) {
   view v = on_one_host(3);
   job_entry& j = v.jobs.front();
   j.block_state_bytes = 2 * gib; // 16 GiB in all: more than one promise
-  const assignment waits = only(v);
+  const island_place waits = only(v);
   BOOST_TEST(waits.replicas.empty());
   BOOST_TEST(waits.why_waiting.find("has 10.0 GiB") != std::string::npos,
              waits.why_waiting);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_joins_takes_no_memory_from_under_a_job) {
   job_entry& j = v.jobs.front();
   j.blocks = 1; // cannot be cut
   j.block_state_bytes = 8 * gib;
-  const assignment before = only(v);
+  const island_place before = only(v);
   BOOST_REQUIRE(!before.replicas.empty());
   v = next_view(v);
   v.members.push_back(on_one_host(2).members[1]);

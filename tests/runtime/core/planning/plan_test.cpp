@@ -99,8 +99,9 @@ BOOST_AUTO_TEST_CASE(any_view_gets_a_sound_plan_and_always_the_same) {
       BOOST_TEST((p.jobs == again.jobs));
       std::map<member_id, std::uint64_t> used;
       for (std::size_t i = 0; i < p.jobs.size(); ++i) {
-        check_sound(v, p.jobs[i], v.jobs[i], used);
-        ++(p.jobs[i].replicas.empty() ? waits : runs);
+        const island_place& a = p.jobs[i].islands.at(0);
+        check_sound(v, a, v.jobs[i], used);
+        ++(a.replicas.empty() ? waits : runs);
       }
       v = next_view(v);
       if (!v.members.empty() && below(2))
@@ -310,9 +311,9 @@ BOOST_AUTO_TEST_CASE(unrelated_changes_leave_a_jobs_digest_unchanged) {
       v.members.pop_back();
       v.jobs.pop_back();
     }
-    for (const island_place& a : make_plan(v).jobs)
+    for (const assignment& a : make_plan(v).jobs)
       if (a.job == v.jobs[0].id)
-        BOOST_TEST(digest(a) == before);
+        BOOST_TEST(digest(a.islands.at(0)) == before);
   }
 }
 
@@ -333,7 +334,8 @@ BOOST_AUTO_TEST_CASE(any_change_of_an_assignment_changes_its_digest) {
     change(b);
     BOOST_TEST(digests.insert(digest(b)).second);
   };
-  differs([](island_place& b) { ++b.job; });
+  BOOST_TEST(digests.insert(digest({6, 0}, a)).second);
+  BOOST_TEST(digests.insert(digest({5, 1}, a)).second);
   differs([](island_place& b) { ++b.since; });
   differs([](island_place& b) { b.replicas.pop_back(); });
   differs([](island_place& b) { ++b.replicas[0].last_microbatch; });
@@ -397,7 +399,6 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
   };
   do {
     island_place a;
-    a.job = job.id;
     a.replicas.resize(replicas);
     for (auto& r : a.replicas)
       r.stages.resize(stages);

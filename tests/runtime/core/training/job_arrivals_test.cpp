@@ -34,6 +34,11 @@ island_place make_place() {
   return a;
 }
 
+/// Of the only island of job 7.
+std::uint64_t digest(const island_place& a) {
+  return digest({7, 0}, a);
+}
+
 job_config make_config(std::uint8_t self, std::uint32_t copies = 1) {
   job_config c;
   c.id = {7, 0};
@@ -178,7 +183,7 @@ BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   };
   (void)asked(ev::view_changed{2, place, {peer(1), peer(2), peer(3)}});
   (void)asked(ev::halted{digest(place)});
-  const job_header on = header_of(place);
+  const job_header on{7, digest(place), place.since};
   const state_version v{3, 2};
   seal s;
   s.on = on;

@@ -1,0 +1,66 @@
+// tests/runtime/wire/old_views_test.cpp -- views that earlier versions stored.
+#include "runtime/wire/convert.hpp"
+#include "runtime/wire/reflect.hpp"
+#include "tests/runtime/wire/random_message.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime::codec {
+
+/// As it was written before jobs had islands: the fields of the only place
+/// beside that of the job.
+static std::string
+written_before_islands(core::job_id job, const core::island_place& place) {
+  wire::IslandPlace fields;
+  put(fields, place);
+  wire::Assignment of_job;
+  of_job.set_job(job);
+  return of_job.SerializeAsString() + fields.SerializeAsString();
+}
+
+BOOST_AUTO_TEST_SUITE(old_views)
+
+BOOST_AUTO_TEST_CASE(an_assignment_from_before_islands_is_one_island) {
+  std::size_t read = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed)
+    for (const core::assignment& a : tests::random_message(seed).view().previous)
+      for (const core::island_place& place : a.islands) {
+        wire::Assignment message;
+        BOOST_TEST_REQUIRE(
+          message.ParseFromString(written_before_islands(a.job, place)));
+        core::assignment out;
+        checks c;
+        get(message, out, c);
+        BOOST_TEST(!c.error);
+        BOOST_TEST((out == core::assignment{a.job, {place}}));
+        ++read;
+      }
+  BOOST_TEST(read > 100u);
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_no_place_are_refused) {
+  wire::Assignment message;
+  // Field 3, a replica, of 2 bytes that are no message.
+  BOOST_TEST_REQUIRE(message.ParseFromString(std::string("\x1a\x02\xff\xff", 4)));
+  core::assignment out;
+  checks c;
+  get(message, out, c);
+  BOOST_TEST(bool(c.error));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_from_before_kinds_trains_on_one_island) {
+  wire::JobEntry old;
+  put(old, core::job_entry{});
+  old.clear_kind();
+  old.clear_want_islands();
+  core::job_entry out;
+  checks c;
+  get(old, out, c);
+  BOOST_TEST(!c.error);
+  BOOST_TEST((out.kind == core::job_kind::train));
+  BOOST_TEST(out.want_islands == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime::codec
