@@ -125,8 +125,11 @@ public:
   /// Records what this node does at which time: timeline.hpp.
   virtual timeline& trace() { return no_timeline(); }
 
-  /// The operations by which a job's actors train: training_operations.hpp.
-  virtual training_operations& operations() { return plain_operations(); }
+  /// The operations by which the actors of an island train:
+  /// training_operations.hpp.
+  virtual training_operations& operations(const core::island_id&) {
+    return plain_operations();
+  }
 
 private:
   flight_record flight_;

@@ -48,9 +48,8 @@ core::job_config core_config(const job_config& c, const job_world& w) {
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
   // The events that an earlier process of this peer has reported.
   auto events = c.node->log().read_all(c.entry.id);
-  std::erase_if(events, [&](const runtime::job_event& e) {
-    return e.island != c.island;
-  });
+  std::erase_if(
+    events, [&](const runtime::job_event& e) { return e.island != c.island; });
   for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
@@ -162,7 +161,8 @@ void job_actor::feed(core::job_input input) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
     record(next);
-    const auto actions = node().operations().step(core_, next, steady_now());
+    const auto actions =
+      node().operations(id()).step(core_, next, steady_now());
     trace_phase();
     for (const core::job_output& action : actions)
       std::visit([this](const auto& a) { act(a); }, action);
@@ -432,7 +432,7 @@ void job_actor::act(const apply& a) {
   }
   compute(
     [units, options = optimizer(a.step, a.grad_norm), trace = &node().trace(),
-     operations = &node().operations()](kernels::backend& d) {
+     operations = &node().operations(id())](kernels::backend& d) {
       const runtime::timeline_span span(*trace,
                                         runtime::timeline::queue::device,
                                         "optimizer", {{"step", options.step}});

@@ -25,6 +25,7 @@
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/stall_watch.hpp"
+#include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"
 

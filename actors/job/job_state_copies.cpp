@@ -74,7 +74,7 @@ void job_actor::act(const revert_unit& a) {
   compute(
     [unit = world_->units.at(a.unit),
      copy = world_->copies.at(a.version).at(a.unit),
-     operations = &node().operations()](kernels::backend& device) {
+     operations = &node().operations(id())](kernels::backend& device) {
       operations->copy_in(
         *unit, [&] { copy_state_in(device, copy.as<const float>(), *unit); });
     },

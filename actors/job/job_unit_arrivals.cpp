@@ -104,7 +104,7 @@ void job_actor::expect_piece(const receive_unit& a,
 void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
   compute(
     [unit = world_->units.at(a.unit), copy,
-     operations = &node().operations()](kernels::backend& device) {
+     operations = &node().operations(id())](kernels::backend& device) {
       operations->copy_in(
         *unit, [&] { copy_state_in(device, copy.as<const float>(), *unit); });
     },
@@ -150,7 +150,7 @@ void job_actor::act(const apply_arrived& a) {
   compute(
     [unit = world_->units.at(a.unit), gradients = in.gradients.at(a.step),
      norm = a.grad_norm, options = optimizer(a.step, a.grad_norm),
-     operations = &node().operations()](kernels::backend& device) {
+     operations = &node().operations(id())](kernels::backend& device) {
       device.copy(unit->gradients(), gradients.as<const float>());
       if (std::isfinite(norm)) // otherwise the step leaves the state unchanged
         operations->apply(*unit, device, options);

@@ -35,7 +35,7 @@ void job_actor::act(const fetch_unit& a) {
       return; // another sub-plan follows, or has been adopted
     compute(
       [unit, into,
-       operations = &node().operations()](kernels::backend& device) {
+       operations = &node().operations(id())](kernels::backend& device) {
         operations->copy_in(
           *unit, [&] { copy_state_in(device, into.as<const float>(), *unit); });
       },
@@ -81,7 +81,7 @@ void job_actor::act(const initialise_unit& a) {
 
 void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
   compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed),
-           operations = &node().operations()](
+           operations = &node().operations(id())](
             kernels::backend&) { operations->initialise(*state, seed); },
           [this, unit, digest] {
             feed(event::loaded{digest, unit});
@@ -146,7 +146,7 @@ void job_actor::read_files(const loading& l) {
       return initialise(l.unit, l.digest);
     compute(
       [state = at->second, out,
-       operations = &node().operations()](kernels::backend&) {
+       operations = &node().operations(id())](kernels::backend&) {
         const auto loaded = operations->load(
           *state, [&] { return load_unit(out->files, *state); });
         if (!loaded)

@@ -26,8 +26,8 @@ public:
     : caf::event_based_actor(cfg), config_(std::move(config)),
       order_(std::uint64_t(run().seed),
              windows(config_.text->train_size(), run().seq_len),
-             std::uint32_t(run().sequences_per_step()),
-             config_.world->island) {}
+             std::uint32_t(run().sequences_per_step()), config_.world->island) {
+  }
 
   const char* name() const override { return "data_source"; }
 
@@ -50,8 +50,8 @@ private:
            m < replicas[r].last_microbatch; ++m) {
         std::vector<std::uint64_t> chosen;
         for (std::uint32_t b = 0; b < sequences; ++b)
-          chosen.push_back(config_.world->node->operations().sample(
-            order_, step, m * sequences + b));
+          chosen.push_back(config_.world->node->operations(config_.world->id())
+                             .sample(order_, step, m * sequences + b));
         send_microbatch(r, step * per_step + m, chosen, false);
       }
   }

@@ -55,6 +55,8 @@ struct job_world {
   /// Counts work that the device has finished for the job, to show progress.
   std::atomic<std::uint64_t> finished{0};
 
+  core::island_id id() const { return {job, island}; }
+
   /// For training, with all values 0; null memories: prefaulted_pages().
   unit_ptr make_unit(model::unit_index unit) const {
     return std::make_shared<model::unit_state>(

@@ -86,8 +86,10 @@ public:
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
-  /// The operations by which its actors train.
-  virtual training_operations& operations() { return plain_operations(); }
+  /// The operations by which the actors of an island train.
+  virtual training_operations& operations(const core::island_id&) {
+    return plain_operations();
+  }
 };
 
 /// The parts that actors use by their context; null where a node has none.
@@ -178,7 +180,9 @@ public:
   void released() override;
   void say(const std::string& line) override { host_.say(line); }
   timeline& trace() override { return host_.trace(); }
-  training_operations& operations() override { return host_.operations(); }
+  training_operations& operations(const core::island_id& id) override {
+    return host_.operations(id);
+  }
 
 private:
   void propose(core::cluster::event e);

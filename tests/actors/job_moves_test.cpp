@@ -84,7 +84,7 @@ BOOST_DATA_TEST_CASE(a_joiner_is_brought_its_state_while_steps_run,
   while (s.record(0).losses.size() < 2)
     s.step();
   s.restart(joiner);
-  const auto& plan = s.plan().jobs.at(0);
+  const auto& plan = s.plan().jobs.at(0).islands.at(0);
   const auto arriving = plan.arriving;
   BOOST_REQUIRE(!arriving.empty());
   const std::size_t before = s.record(0).losses.size();
@@ -143,7 +143,7 @@ BOOST_DATA_TEST_CASE(others_stand_in_for_a_dead_stage_while_its_state_moves,
     s.step();
   const std::size_t moved = s.transfers(shoal::actors::link_kind::state);
   s.kill(std::size_t(victim));
-  const auto place = [&] { return s.plan().jobs.at(0); };
+  const auto place = [&] { return s.plan().jobs.at(0).islands.at(0); };
   BOOST_TEST(shoal::core::makes_detour(place().replicas) == (r.replicas > 1));
   BOOST_TEST(shoal::core::replica_count(place().replicas)
              == std::uint32_t(r.replicas)); // none is dropped

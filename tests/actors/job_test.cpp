@@ -72,7 +72,7 @@ BOOST_DATA_TEST_CASE(schedules_change_no_bit,
     some_text());
   s.submit();
   // The plan meets the wishes.
-  const auto& place = s.plan().jobs.at(0);
+  const auto& place = s.plan().jobs.at(0).islands.at(0);
   if (r.runs > 0) {
     BOOST_TEST(std::string(shoal::core::to_text(place.schedule)) == r.schedule);
     BOOST_TEST(place.replicas.at(0).stages.size()

@@ -519,8 +519,9 @@ bool small_shoal::replay(const std::vector<past_view>& views) {
     while (plan_ && newest_step() + 1 < p.first_step && !ended())
       step();
     view_ = p.view;
-    plan_ =
-      std::make_shared<const core::plan>(core::plan{p.view.number, {p.place}});
+    plan_ = std::make_shared<const core::plan>(
+      core::plan{p.view.number, {{job_.id, {p.place}}}});
+    islands_[core::digest({job_.id, 0}, p.place)] = 0;
     tell_all();
   }
   return finish();

@@ -94,7 +94,9 @@ public:
     steps.push_back("adopted " + std::to_string(now.number));
   }
 
-  runtime::training_operations& operations() override { return *trains_by; }
+  runtime::training_operations& operations(const core::island_id&) override {
+    return *trains_by;
+  }
 
   runtime::training_operations* trains_by = &runtime::plain_operations();
   std::function<void()> on_members;
@@ -363,10 +365,10 @@ BOOST_AUTO_TEST_CASE(proposals_of_actors_reach_the_core) {
 
 BOOST_AUTO_TEST_CASE(actors_train_by_the_operations_of_their_node) {
   world w;
-  BOOST_TEST(&w.node->operations() == &runtime::plain_operations());
+  BOOST_TEST(&w.node->operations({7, 0}) == &runtime::plain_operations());
   runtime::training_operations others;
   w.ports.trains_by = &others;
-  BOOST_TEST(&w.node->operations() == &others);
+  BOOST_TEST(&w.node->operations({7, 0}) == &others);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_leaves_goes_when_its_jobs_release_it) {

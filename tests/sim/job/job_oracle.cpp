@@ -6,7 +6,7 @@
 namespace shoal::sim {
 
 void job_world::set_up() {
-  config_.job = 7;
+  config_.id = {7, 0};
   config_.blocks = 1 + static_cast<std::uint32_t>(rng_.below(5));
   config_.microbatches = 2 + static_cast<std::uint32_t>(rng_.below(6));
   config_.total_steps = 10 + rng_.below(40);
@@ -25,7 +25,7 @@ void job_world::set_up() {
   loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
 
   job_entry job;
-  job.id = config_.job;
+  job.id = config_.id.job;
   job.blocks = config_.blocks;
   job.microbatches = config_.microbatches;
   job.block_flops = 10'000'000'000;

@@ -60,7 +60,7 @@ void watched_links::expect(const transport::peer_id& from,
                            callback done) {
   if (closed_)
     return;
-  world_.past().uses_plan(node_, tag.plan);
+  world_.past_of(tag.plan).uses_plan(node_, tag.plan);
   if (world_.has(mutant::tags_without_plan))
     tag.plan = 1;
   const int sender = world_.number_of(from);
@@ -102,10 +102,10 @@ void watched_links::send(const transport::peer_id& to, transport::bulk_tag tag,
                          runtime::shared_bytes from, callback done) {
   if (closed_)
     return;
-  world_.past().uses_plan(node_, tag.plan);
+  world_.past_of(tag.plan).uses_plan(node_, tag.plan);
   const actors::link_kind kind = kind_of(tag);
   if (kind == actors::link_kind::tokens)
-    world_.past().sends_tokens(tag.plan, tag.sequence, from.bytes);
+    world_.past_of(tag.plan).sends_tokens(tag.plan, tag.sequence, from.bytes);
   if (kind == actors::link_kind::reduce_part
       && world_.has(mutant::stale_part_summed)) {
     std::vector<std::byte>& before = parts_[tag.link];

@@ -49,10 +49,10 @@ const char* name_of(mutant bug) {
 }
 
 std::vector<job_input>
-mutate(shoal_world& world, int node, const job_input& in) {
+mutate(shoal_world& world, int node, const island_id& id, const job_input& in) {
   std::vector<job_input> told{in};
   const auto* r = std::get_if<ev::received>(&in);
-  const island_place* place = world.past().told(node);
+  const island_place* place = world.past(id).told(node);
   if (r == nullptr || place == nullptr)
     return told;
   if (world.has(mutant::epoch_unchecked)) {
@@ -75,8 +75,8 @@ mutate(shoal_world& world, int node, const job_input& in) {
   return told;
 }
 
-void mutate(shoal_world& world, int node, const job_input& in,
-            job_actions& out) {
+void mutate(shoal_world& world, int node, const island_id& id,
+            const job_input& in, job_actions& out) {
   if (world.has(mutant::answers_dropped) && asks_again(in))
     std::erase_if(out, [](const job_output& a) {
       return std::holds_alternative<act::send>(a);
@@ -86,7 +86,7 @@ void mutate(shoal_world& world, int node, const job_input& in,
       return std::holds_alternative<act::lost_state>(a)
              || std::holds_alternative<act::went_back>(a);
     });
-  const island_place* place = world.past().told(node);
+  const island_place* place = world.past(id).told(node);
   if (world.has(mutant::followers_do_not_apply) && place != nullptr)
     for (job_output& a : out)
       if (auto* apply = std::get_if<act::apply>(&a))

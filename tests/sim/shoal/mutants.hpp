@@ -15,10 +15,11 @@ class shoal_world;
 
 /// The core's input in place of `in`: one or more events.
 std::vector<core::job_input>
-mutate(shoal_world& world, int node, const core::job_input& in);
+mutate(shoal_world& world, int node, const core::island_id& id,
+       const core::job_input& in);
 
 /// Changes the core's actions.
-void mutate(shoal_world& world, int node, const core::job_input& in,
-            core::job_actions& out);
+void mutate(shoal_world& world, int node, const core::island_id& id,
+            const core::job_input& in, core::job_actions& out);
 
 } // namespace shoal::sim

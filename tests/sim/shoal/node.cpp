@@ -29,7 +29,7 @@ std::vector<core::assignment> plan_jobs(const core::view& v) {
 
 sim_node::sim_node(shoal_world& world, machine& home)
   : world_(world), home_(home), backend_(kernels::make_reference_backend()),
-    gate_(*this), operations_(world, home.number) {
+    gate_(*this) {
   actors::add_builtin(roles_);
   const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(

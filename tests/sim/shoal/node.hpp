@@ -145,7 +145,10 @@ private:
   void worked(const core::island_id&, core::nanoseconds) override {}
   void hung(const std::string& why) override;
   runtime::timeline& trace() override { return runtime::no_timeline(); }
-  runtime::training_operations& operations() override { return operations_; }
+  runtime::training_operations&
+  operations(const core::island_id& id) override {
+    return operations_.try_emplace(id, world_, home_.number, id).first->second;
+  }
 
   // runtime::membership_handler: the core's actions. Keys are not simulated.
   void send(const std::vector<core::peer_id>& to,
@@ -207,7 +210,7 @@ private:
   std::unique_ptr<transport::loopback::fabric> fabric_;
   std::unique_ptr<runtime::blob_exchange> exchange_;
   runtime::gate gate_;
-  watched_operations operations_;
+  std::map<core::island_id, watched_operations> operations_;
   std::unique_ptr<runtime::node_wiring> wiring_;
   std::optional<runtime::cluster_shell> shell_;
   caf::actor_system_config config_;

@@ -47,7 +47,7 @@ void watched_operations::unit_is(model::unit_state& unit) {
   for (auto part :
        {unit.parameters(), unit.first_moment(), unit.second_moment()})
     bits = XXH3_64bits_withSeed(part.data(), part.size_bytes(), bits);
-  world_.past().unit_is(node_, unit.unit(), bits);
+  world_.past(id_).unit_is(node_, unit.unit(), bits);
 }
 
 core::job_actions
@@ -59,12 +59,12 @@ watched_operations::step(core::job_core& core, const core::job_input& in,
   const auto took = [&](const core::job_input& told,
                         const core::job_actions& out) {
     world_.note(told.index(), out.size());
-    world_.past().stepped(node_, core, told, out);
+    world_.past(id_).stepped(node_, core, told, out);
     if (core.loads())
       world_.loads(node_);
   };
   if (const auto* p = std::get_if<core::job_event::prepared>(&in);
-      p != nullptr && !p->losses.empty() && world_.work().is_bad(p->step)
+      p != nullptr && !p->losses.empty() && world_.work(id_.job).is_bad(p->step)
       && std::isfinite(p->losses[0])) {
     core::job_event::prepared bad = *p;
     bad.losses[0] = std::numeric_limits<double>::quiet_NaN();
@@ -76,9 +76,9 @@ watched_operations::step(core::job_core& core, const core::job_input& in,
     return out;
   }
   core::job_actions all;
-  for (const core::job_input& told : mutate(world_, node_, in)) {
+  for (const core::job_input& told : mutate(world_, node_, id_, in)) {
     core::job_actions out = training_operations::step(core, told, now);
-    mutate(world_, node_, told, out);
+    mutate(world_, node_, id_, told, out);
     took(told, out);
     all.insert(all.end(), out.begin(), out.end());
   }
@@ -90,7 +90,7 @@ watched_operations::sample(const core::data_order& order, std::uint64_t step,
                            std::uint32_t index) {
   hit(seam::sample);
   const bool ahead = at_work() && world_.has(mutant::cursor_off_by_one)
-                     && world_.past().adoptions() > 1;
+                     && world_.past(id_).adoptions() > 1;
   return training_operations::sample(order, step + (ahead ? 1 : 0), index);
 }
 
@@ -100,7 +100,7 @@ void watched_operations::apply(model::unit_state& unit,
   hit(seam::apply);
   kernels::adamw_options used = options;
   if (at_work() && world_.has(mutant::optimizer_restarts)
-      && world_.past().adoptions() > 1)
+      && world_.past(id_).adoptions() > 1)
     used.step = 1;
   training_operations::apply(unit, device, used);
   unit_is(unit);

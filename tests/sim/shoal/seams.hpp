@@ -27,12 +27,12 @@ inline constexpr std::size_t seams_count = 6;
 /// Since the start of the program.
 std::uint64_t seam_hits(seam s);
 
-/// The operations of one process; observed only while the process is active,
+/// The operations of one process for an island; observed only while the process is active,
 /// not when a dead one is destroyed.
 class watched_operations final : public runtime::training_operations {
 public:
-  watched_operations(shoal_world& world, int node)
-    : world_(world), node_(node) {}
+  watched_operations(shoal_world& world, int node, const core::island_id& id)
+    : world_(world), node_(node), id_(id) {}
 
   core::job_actions step(core::job_core& core, const core::job_input& in,
                          core::nanoseconds now) override;
@@ -52,6 +52,7 @@ private:
 
   shoal_world& world_;
   int node_;
+  core::island_id id_;
 };
 
 } // namespace shoal::sim

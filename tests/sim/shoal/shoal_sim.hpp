@@ -10,7 +10,8 @@
 // or device hangs for good while data are fetched or state is restored; in
 // another eighth views and votes take up to 2 s to be stored, and storing may
 // fail. A tiny model trains meanwhile with real arithmetic; in every fourth run
-// the loss of some steps is not a number.
+// the loss of some steps is not a number. There may be several jobs, and several
+// islands in each.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
 // equal versions, each sample once, no effect of old sub-plans),
@@ -39,6 +40,8 @@ inline constexpr nanoseconds finish_time = 60 * second;
 inline constexpr nanoseconds hang_time = 60 * second;
 
 inline constexpr int nodes_max = 8;
+inline constexpr int jobs_at_once_max = 4;
+inline constexpr int islands_at_once_max = 4;
 
 /// Bugs that are made here, around the product, and that the checks must find.
 enum class mutant : std::uint8_t {
@@ -68,6 +71,8 @@ const char* name_of(mutant bug);
 struct shoal_options {
   std::uint64_t seed = 1;
   int peers = 0;      ///< 0: 3 to 8, from the seed
+  int jobs = 1;       ///< submitted one after the other
+  int islands = 1;    ///< of each job
   bool calm = false;  ///< no faults
   bool print = false; ///< prints events to stdout
   mutant bug = mutant::nothing;

@@ -1,8 +1,8 @@
 // tests/sim/shoal/shoal_sim_main.cpp -- runs simulated shoals from a command
 // line.
 //
-//   shoal_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//             [--mutant 1..17] [--twice] [--speed]
+//   shoal_sim [--seed N] [--seeds N] [--peers N] [--jobs N] [--islands N]
+//             [--calm] [--print] [--mutant 1..17] [--twice] [--speed]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. --twice runs each again, which must give the same trace.
@@ -50,8 +50,8 @@ struct sums {
 int usage(const char* why) {
   std::fprintf(stderr,
                "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
-               "[--peers 3..8] [--calm] [--print] [--mutant 1..17] [--twice] "
-               "[--speed]\n",
+               "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--calm] [--print] "
+               "[--mutant 1..17] [--twice] [--speed]\n",
                why);
   return 2;
 }
@@ -68,8 +68,8 @@ const char* parse(int argc, char** argv, arguments& out) {
       out.twice = true;
     } else if (is("--speed")) {
       out.speed = true;
-    } else if (is("--seed") || is("--seeds") || is("--peers")
-               || is("--mutant")) {
+    } else if (is("--seed") || is("--seeds") || is("--peers") || is("--jobs")
+               || is("--islands") || is("--mutant")) {
       if (i + 1 == argc)
         return "a value is missing";
       char* end = nullptr;
@@ -82,6 +82,12 @@ const char* parse(int argc, char** argv, arguments& out) {
         out.seeds = value;
       else if (is("--peers"))
         out.run.peers = int(value);
+      else if (is("--jobs") && value >= 1 && value <= jobs_at_once_max)
+        out.run.jobs = int(value);
+      else if (is("--islands") && value >= 1 && value <= islands_at_once_max)
+        out.run.islands = int(value);
+      else if (!is("--mutant"))
+        return "out of range";
       else if (value < std::uint64_t(mutant_count))
         out.run.bug = mutant(value);
       else
@@ -125,6 +131,10 @@ void add(sums& to, const shoal_options& o, const shoal_result& r) {
               (unsigned long long)o.seed, o.calm ? " --calm" : "");
   if (o.peers > 0)
     std::printf(" --peers %d", o.peers);
+  if (o.jobs > 1)
+    std::printf(" --jobs %d", o.jobs);
+  if (o.islands > 1)
+    std::printf(" --islands %d", o.islands);
   if (o.bug != mutant::nothing)
     std::printf(" --mutant %d", int(o.bug));
   std::printf("\n");

@@ -74,6 +74,16 @@ BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(two_jobs_of_two_islands_survive_the_same_faults) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    shoal_options o;
+    o.seed = seed;
+    o.jobs = o.islands = 2;
+    const shoal_result r = run_shoal(o);
+    BOOST_TEST(r.failure == "", "seed " << seed << ": " << r.failure);
+  }
+}
+
 /// The first seed that finds each mutant, and succeeds without it. When the
 /// product or the simulation has changed, its runs have too: look for others
 /// with `shoal_sim --mutant N --seeds 10000`.

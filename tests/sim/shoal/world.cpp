@@ -45,24 +45,22 @@ shoal_world* shoal_world::active() {
 }
 
 shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
-  : options_(o), random_(o.seed), net_(o.seed),
-    work_(kind == training::kinds ? random_.below(training::kinds) : kind,
-          kind == training::kinds ? random_.below(8) : 0,
-          o.seed % diverging_seeds == diverging_seed),
-    folder_("shoal-sim"),
-    history_(
-      {std::uint64_t(work_.run.steps), work_.entry.blocks,
-       work_.entry.microbatches, std::uint64_t(work_.run.checkpoint_interval),
-       work_.windows(), [this](int i) { return machines_[std::size_t(i)].id; },
-       [this](const core::peer_id& id) { return number_of(id); },
-       [this](std::span<const std::int32_t> t) { return work_.window_of(t); }},
-      [this](const std::string& why) { fail(why); },
-      [this](int i, const std::string& what) { say(i, what); },
-      [this](std::uint64_t a, std::uint64_t b) { note(a, b); }),
+  : options_(o), random_(o.seed), net_(o.seed), folder_("shoal-sim"),
     hang_random_(o.seed ^ 0x68616e67),
     slow_records_(!o.calm && o.seed % hang_seeds == slow_record_seed),
     record_random_(o.seed ^ 0x7265636f),
     outer_(std::exchange(active_world, this)) {
+  for (int job = 0; job < o.jobs; ++job) {
+    const bool drawn = kind == training::kinds;
+    const std::uint64_t layout = drawn ? random_.below(8) : 0;
+    const std::uint64_t what = drawn ? random_.below(training::kinds) : kind;
+    training& work = works_.emplace_back(
+      what, layout, o.seed % diverging_seeds == diverging_seed);
+    work.entry.id += 0x100 * std::uint64_t(job);
+    work.entry.want_islands = std::uint32_t(o.islands);
+  }
+  for (const training& work : works_)
+    watch(work);
   const int n =
     o.peers > 0 ? std::min(o.peers, nodes_max) : 3 + int(below(nodes_max - 2));
   machines_.resize(std::size_t(n));
@@ -84,6 +82,33 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
   auto& f = net_.settings();
   f.delay_min = std::chrono::microseconds(50);
   f.delay_max = std::chrono::microseconds(100 + 100 * below(20));
+}
+
+void shoal_world::watch(const training& work) {
+  for (std::uint32_t i = 0; i < work.entry.want_islands; ++i)
+    histories_.try_emplace(
+      core::island_id{work.entry.id, i},
+      history::shape{
+        std::uint64_t(work.run.steps), work.entry.blocks,
+        work.entry.microbatches, std::uint64_t(work.run.checkpoint_interval),
+        work.windows(),
+        [this](int n) { return machines_[std::size_t(n)].id; },
+        [this](const core::peer_id& id) { return number_of(id); },
+        [&work](std::span<const std::int32_t> t) {
+          return work.window_of(t);
+        }},
+      [this](const std::string& why) { fail(why); },
+      [this](int n, const std::string& what) { say(n, what); },
+      [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
+}
+
+history& shoal_world::past_of(std::uint64_t digest) {
+  return histories_.at(places_.at(digest));
+}
+
+const training& shoal_world::work(core::job_id job) const {
+  return *std::ranges::find(works_, job,
+                            [](const training& w) { return w.entry.id; });
 }
 
 shoal_world::~shoal_world() {
@@ -123,6 +148,9 @@ const core::plan& shoal_world::plan_of(const core::view& v) {
       return plan;
     }
   plans_.emplace_front(v, core::make_plan(v));
+  for (const core::assignment& a : plans_.front().second.jobs)
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i)
+      places_[core::digest({a.job, i}, a.islands[i])] = {a.job, i};
   if (plans_.size() > kept)
     plans_.pop_back();
   return plans_.front().second;
@@ -157,7 +185,8 @@ void shoal_world::kill(int i, bool silent) {
   m.node.reset();
   if (chance(0.3))
     tear_journals(m.folder / "jobs", random_.next());
-  history_.died(i, logged_checkpoints(m.folder / "jobs"));
+  for (auto& [id, past] : histories_)
+    past.died(i, logged_checkpoints(m.folder / "jobs"));
   for (auto at = bytes_.begin(); at != bytes_.end();)
     at = std::get<1>(at->first) == i ? bytes_.erase(at) : std::next(at);
 }
@@ -214,11 +243,15 @@ std::size_t shoal_world::buffer_bytes_max() const {
   const std::size_t peers = machines_.size();
   const std::size_t arrays =
     2 + 2 * state + history::copied_versions_max * state + 2 * (peers - 1);
-  const std::size_t hidden =
-    std::size_t(work_.run.sequences_per_step() * work_.run.seq_len
-                * work_.run.model.hidden_size)
-    * sizeof(float);
-  return arrays * work_.parameter_bytes() + 4 * peers * hidden;
+  std::size_t all = 0;
+  for (const training& work : works_) {
+    const std::size_t hidden =
+      std::size_t(work.run.sequences_per_step() * work.run.seq_len
+                  * work.run.model.hidden_size)
+      * sizeof(float);
+    all += arrays * work.parameter_bytes() + 4 * peers * hidden;
+  }
+  return all * std::size_t(options_.islands);
 }
 
 bool shoal_world::all_in_one_view() const {
@@ -258,11 +291,11 @@ bool shoal_world::step_until(nanoseconds time,
   return false;
 }
 
-void shoal_world::submit() {
+void shoal_world::submit(const training& work) {
   machine& m = machines_[below(machines_.size())];
   m.node->enter([&] {
-    core::job_entry job = work_.entry;
-    job.data = m.node->put(work_.text);
+    core::job_entry job = work.entry;
+    job.data = m.node->put(work.text);
     job.submitter = m.id;
     m.node->tell(cl::submit_job{job});
   });
@@ -276,12 +309,14 @@ bool shoal_world::over(std::string* why) const {
       return false;
     }
     const core::view* v = m.node->view().get();
-    const core::job_entry* job =
-      v ? core::find_job(*v, work_.entry.id) : nullptr;
-    if (job == nullptr || job->state == core::job_state::running) {
-      *why = job ? "the job still runs for " + name
-                 : name + " does not know the job";
-      return false;
+    for (const training& work : works_) {
+      const core::job_entry* job =
+        v ? core::find_job(*v, work.entry.id) : nullptr;
+      if (job == nullptr || job->state == core::job_state::running) {
+        *why = job ? "the job still runs for " + name
+                   : name + " does not know the job";
+        return false;
+      }
     }
   }
   return true;
@@ -300,7 +335,7 @@ bool shoal_world::quorum_gone() {
       v = &m.node->member().current();
     else if (m.disk.view) // it is restarting
       v = &m.disk.view->current;
-    if (v && core::find_job(*v, work_.entry.id)
+    if (v && core::find_job(*v, works_.front().entry.id)
         && (known == nullptr || v->number > known->number))
       known = v;
   }
@@ -317,31 +352,41 @@ bool shoal_world::quorum_gone() {
 
 /// Checks the state when the run is over and idle.
 void shoal_world::check_end() {
-  if (const std::string why = history_.finished(); !why.empty())
-    return fail(why);
   for (const machine& m : machines_) {
     if (!m.node)
       continue; // it was asked to leave before the faults stopped, and has left
-    const std::string name = "m" + std::to_string(m.number);
     // On a peer without a part in the job, the last piece of work, its
     // clean-up, may be the first that hangs.
     if (const std::string left = m.node->left_over();
         !left.empty() && !m.node->hangs())
-      return fail("after the end " + left + " on " + name);
+      return fail("after the end " + left + " on m" + std::to_string(m.number));
+  }
+  for (const training& work : works_)
+    for (std::uint32_t i = 0; i < work.entry.want_islands; ++i)
+      check_end(work, i);
+}
+
+void shoal_world::check_end(const training& work, std::uint32_t island) {
+  history& past = histories_.at({work.entry.id, island});
+  if (const std::string why = past.finished(); !why.empty())
+    return fail(why);
+  for (const machine& m : machines_) {
+    if (!m.node)
+      continue;
     for (const runtime::job_event& e :
-         m.node->journal().read_all(work_.entry.id))
-      if (e.kind == runtime::job_event_kind::step) {
-        const core::step_record* r = history_.find({e.step, e.epoch});
+         m.node->journal().read_all(work.entry.id))
+      if (e.kind == runtime::job_event_kind::step && e.island == island) {
+        const core::step_record* r = past.find({e.step, e.epoch});
         if (r == nullptr || !same_number(r->loss, e.loss)
             || !same_number(r->grad_norm, e.grad_norm))
-          return fail("H-1: the journal of " + name + " has another step "
-                      + std::to_string(e.step));
+          return fail("H-1: the journal of m" + std::to_string(m.number)
+                      + " has another step " + std::to_string(e.step));
       }
   }
-  if (options_.peers == 1)
+  if (options_.peers == 1 || island > 0) // the others use other samples
     return;
-  const auto& want = alone(work_);
-  const auto& got = history_.chain();
+  const auto& want = alone(work);
+  const auto& got = past.chain();
   for (std::size_t i = 0; i < want.size(); ++i) {
     if (got[i].data == 0 || got[i].data != want[i].data)
       return fail("step " + std::to_string(i + 1)
@@ -370,7 +415,7 @@ const std::vector<core::step_record>& shoal_world::alone(const training& work) {
   shoal_world world(o, work.kind);
   const shoal_result r = world.run();
   SHOAL_ASSERT(r.failure.empty());
-  return known[key] = world.history_.chain();
+  return known[key] = world.histories_.begin()->second.chain();
 }
 
 shoal_result shoal_world::run() {
@@ -382,11 +427,14 @@ shoal_result shoal_world::run() {
   else {
     if (moving_hang_ == moving_hang::fetching)
       hang_while_fetching();
-    submit();
+    for (const training& work : works_)
+      submit(work);
   }
   const auto known = [this] {
     return std::ranges::all_of(machines_, [this](const machine& m) {
-      return core::find_job(*m.node->view(), work_.entry.id) != nullptr;
+      return std::ranges::all_of(works_, [&](const training& work) {
+        return core::find_job(*m.node->view(), work.entry.id) != nullptr;
+      });
     });
   };
   if (!step_until(now() + 5 * second, known))
@@ -411,8 +459,11 @@ shoal_result shoal_world::run() {
   result_.stuck = !step_until(stopped + most, [&] { return over(&why); })
                   && failure_.empty() && quorum_gone();
   if (!result_.stuck && !over(&why))
-    fail("the run has not ended in time: " + why + " (" + history_.stand()
-         + ")");
+  {
+    for (const auto& [id, past] : histories_)
+      why += " (" + past.stand() + ")";
+    fail("the run has not ended in time: " + why);
+  }
   result_.ended_after = now() - stopped;
   for (machine& m : machines_) // blobs that no peer needed
     if (m.node)
@@ -424,8 +475,10 @@ shoal_result shoal_world::run() {
   result_.trace = trace_;
   result_.simulated = now();
   result_.views = checker_.views();
-  result_.steps = history_.steps();
-  result_.losses = history_.losses();
+  for (const auto& [id, past] : histories_) {
+    result_.steps += past.steps();
+    result_.losses += past.losses();
+  }
   return result_;
 }
 

@@ -50,6 +50,7 @@ public:
   /// @param kind of training; empty: from the seed
   explicit shoal_world(const shoal_options& o,
                        std::uint64_t kind = training::kinds);
+  shoal_world(const shoal_world&) = delete;
   ~shoal_world();
   shoal_result run();
 
@@ -78,9 +79,12 @@ public:
   std::vector<machine>& machines() { return machines_; }
   int number_of(const core::peer_id& id) const;
   bool alive(int i) const { return machines_[std::size_t(i)].node != nullptr; }
-  history& past() { return history_; }
+  /// What an island has done.
+  history& past(const core::island_id& id) { return histories_.at(id); }
+  /// The same, by the digest of one of its places.
+  history& past_of(std::uint64_t digest);
   checker& views() { return checker_; }
-  const training& work() const { return work_; }
+  const training& work(core::job_id job) const;
 
   /// Whether this copy of a blob may be damaged: one of several, and only once.
   bool may_rot(int node, const core::blob_digest& d);
@@ -134,7 +138,9 @@ private:
   bool all_in_one_view() const;
   /// The steps of one undisturbed peer.
   static const std::vector<core::step_record>& alone(const training& work);
-  void submit();
+  void submit(const training& work);
+  void watch(const training& work);
+  void check_end(const training& work, std::uint32_t island);
   bool step_until(nanoseconds time, const std::function<bool()>& done);
   bool over(std::string* why) const;
   bool quorum_gone();
@@ -157,7 +163,7 @@ private:
   shoal_options options_;
   core::cluster::random random_;
   transport::loopback::network net_;
-  training work_;
+  std::vector<training> works_; ///< the jobs
   test::scratch folder_;
   std::vector<machine> machines_;
   std::vector<int> doomed_;
@@ -167,7 +173,8 @@ private:
   std::map<std::pair<int, int>, int> cuts_; ///< cut links, with the number of
                                             ///< cuts
   checker checker_;
-  history history_;
+  std::map<core::island_id, history> histories_;
+  std::map<std::uint64_t, core::island_id> places_; ///< by digest
   std::string failure_;
   std::uint64_t trace_ = 0xcbf29ce484222325u;
   bool faults_ = false;
