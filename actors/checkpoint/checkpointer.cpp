@@ -138,7 +138,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
     [world = config.world, set, holders, step, done](kernels::backend&) {
       for (const core::blob_digest& d : set->blobs)
         if (!world->node->blobs().contains(d))
-          if (auto error = note_shard(*world->node, world->job, {step, d})) {
+          if (auto error = note_shard(*world->node, world->id(), {step, d})) {
             done(error);
             return;
           }

@@ -29,18 +29,29 @@ std::string line_of(const listed_shard& s) {
 
 } // namespace
 
-fs::path shard_list_of(const fs::path& folder) {
-  return folder / "shards";
+fs::path shard_list_of(const fs::path& folder, std::uint32_t island) {
+  return folder
+         / (island == 0 ? "shards" : "shards." + std::to_string(island));
+}
+
+std::vector<fs::path> shard_lists_of(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string();
+        name == "shards" || name.starts_with("shards."))
+      out.push_back(entry.path());
+  return out;
 }
 
 fs::path job_folder(runtime::context& node, core::job_id job) {
   return node.data_dir() / "jobs" / core::job_text(job);
 }
 
-std::error_code note_shard(runtime::context& node, core::job_id job,
+std::error_code note_shard(runtime::context& node, const core::island_id& id,
                            const listed_shard& shard) {
   std::error_code error;
-  const fs::path file = shard_list_of(job_folder(node, job));
+  const fs::path file = shard_list_of(job_folder(node, id.job), id.index);
   fs::create_directories(file.parent_path(), error);
   const runtime::posix::descriptor fd =
     runtime::posix::open_regular(file, O_WRONLY | O_CREAT | O_APPEND, error);
@@ -63,10 +74,10 @@ std::vector<listed_shard> read_shards(const fs::path& list) {
   return out;
 }
 
-void drop_shards(runtime::context& node, core::job_id job,
+void drop_shards(runtime::context& node, const core::island_id& id,
                  const std::function<bool(std::uint64_t step)>& wanted,
                  const std::set<core::blob_digest>& needed) {
-  const fs::path file = shard_list_of(job_folder(node, job));
+  const fs::path file = shard_list_of(job_folder(node, id.job), id.index);
   std::set<core::blob_digest> keep = needed;
   std::string text;
   std::vector<core::blob_digest> old;

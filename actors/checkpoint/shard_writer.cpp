@@ -160,7 +160,7 @@ void write_next(writer_actor* self, const shard_writer_config& config) {
       auto put =
         write_shard(*world->layout, {unit, part.copy.as<const float>()},
                     world->node->blobs(), [&](const core::blob_digest& d) {
-                      return note_shard(*world->node, world->job, {step, d});
+                      return note_shard(*world->node, world->id(), {step, d});
                     });
       if (put)
         ended->shard = *put;

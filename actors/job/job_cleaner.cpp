@@ -77,7 +77,8 @@ public:
       add_shards(entry.path(), all);
       if (drop(all) && !kept_.contains(job)) {
         fs::remove(entry.path() / list_name, error);
-        fs::remove(shard_list_of(entry.path()), error);
+        for (const fs::path& list : shard_lists_of(entry.path()))
+          fs::remove(list, error);
       }
     }
   }
@@ -158,8 +159,9 @@ private:
 
   /// Adds the shards that this peer itself has stored.
   static void add_shards(const fs::path& job, digests& to) {
-    for (const listed_shard& s : read_shards(shard_list_of(job)))
-      to.insert(s.digest);
+    for (const fs::path& list : shard_lists_of(job))
+      for (const listed_shard& s : read_shards(list))
+        to.insert(s.digest);
   }
 
   /// The lines that remember_blobs wrote: "data <hex>" and "origin <hex>".

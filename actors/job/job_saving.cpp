@@ -353,7 +353,7 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
         for (const core::blob_digest& d : files_of(c.manifest))
           if (!needed.contains(d) && store.contains(d))
             static_cast<void>(store.remove(d));
-      drop_shards(*world->node, world->job, wanted, needed);
+      drop_shards(*world->node, world->id(), wanted, needed);
     },
     {});
 }

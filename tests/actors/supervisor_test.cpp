@@ -252,9 +252,9 @@ BOOST_AUTO_TEST_CASE(shards_that_came_to_nothing_go_with_their_job) {
   v.jobs = {ended, entry(node, 2)};
   const auto left = node.put("shard of a checkpoint that was given up");
   const auto shared = node.put("shard that two jobs have made");
-  BOOST_REQUIRE(!note_shard(node.world(), 1, {5, left}));
-  BOOST_REQUIRE(!note_shard(node.world(), 1, {5, shared}));
-  BOOST_REQUIRE(!note_shard(node.world(), 2, {5, shared}));
+  BOOST_REQUIRE(!note_shard(node.world(), {1, 0}, {5, left}));
+  BOOST_REQUIRE(!note_shard(node.world(), {1, 0}, {5, shared}));
+  BOOST_REQUIRE(!note_shard(node.world(), {2, 0}, {5, shared}));
   cleaner.clean_up(v, 0s);
   BOOST_TEST(!node.blobs().contains(left));
   BOOST_TEST(node.blobs().contains(shared));
@@ -264,15 +264,15 @@ BOOST_AUTO_TEST_CASE(a_list_of_shards_forgets_what_is_dropped) {
   bare_node node;
   const auto old = node.put("old"), kept = node.put("kept"),
              same = node.put("the same in both"), needed = node.put("needed");
-  const fs::path list = shard_list_of(job_folder(node.world(), 7));
+  const fs::path list = shard_list_of(job_folder(node.world(), 7), 0);
   fs::create_directories(list.parent_path());
   for (const listed_shard& s :
        {listed_shard{4, old}, {4, same}, {4, needed}, {8, kept}, {8, same}})
-    BOOST_REQUIRE(!note_shard(node.world(), 7, s));
+    BOOST_REQUIRE(!note_shard(node.world(), {7, 0}, s));
   std::ofstream(list, std::ios::app) << "8 01234567"; // torn
-  BOOST_REQUIRE(!note_shard(node.world(), 7, {9, kept}));
+  BOOST_REQUIRE(!note_shard(node.world(), {7, 0}, {9, kept}));
   BOOST_TEST(read_shards(list).size() == 6u);
-  drop_shards(node.world(), 7, [](std::uint64_t step) { return step > 4; },
+  drop_shards(node.world(), {7, 0}, [](std::uint64_t step) { return step > 4; },
               {needed});
   BOOST_TEST(!node.blobs().contains(old));
   for (const auto& d : {kept, same, needed})

@@ -209,13 +209,14 @@ std::optional<island_mark> mark_of(const change& c) {
   return out;
 }
 
-/// Ends a job all of whose islands have ended in the places that they have.
+/// Ends a job all of whose islands have ended. An end that is agreed on stays,
+/// also if the island has another place later, for as long as others run.
 void end_if_over(job_entry& j, const assignment& place, epoch now) {
   job_state state = job_state::done;
   std::uint64_t step = 0;
   for (std::uint32_t i = 0; i < place.islands.size(); ++i) {
     const auto end = std::ranges::find_if(j.marks, [&](const island_mark& m) {
-      return m.island == i && m.since == place.islands[i].since
+      return m.island == i
              && (m.kind == mark_kind::done || m.kind == mark_kind::drained);
     });
     if (end == j.marks.end())

@@ -452,6 +452,12 @@ void sim_node::adopted(const core::view& now, bool member) {
       names += " " + m.name;
     say("view " + std::to_string(now.number) + ":" + names
         + (member ? "" : " (outside)"));
+    for (const core::job_entry& j : now.jobs)
+      for (const core::island_mark& m : j.marks)
+        say("job " + core::job_text(j.id) + ": mark "
+            + std::to_string(int(m.kind)) + " of island "
+            + std::to_string(m.island) + ", place of "
+            + std::to_string(m.since));
     for (const core::assignment& a : plan->jobs)
       say("plan since " + std::to_string(a.islands[0].since) + ": "
           + core::to_text(now, a));
