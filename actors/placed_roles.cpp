@@ -16,10 +16,9 @@ namespace shoal::actors {
 using runtime::placed_role;
 
 /// Adds a role beside each stage that `self` computes in island `n`.
-static void
-add_stages(const core::island_place& island, std::size_t n,
-           const placed_role& one, const core::peer_id& self,
-           std::vector<placed_role>& to) {
+static void add_stages(const core::island_place& island, std::size_t n,
+                       const placed_role& one, const core::peer_id& self,
+                       std::vector<placed_role>& to) {
   for (std::size_t i = 0; i < island.replicas.size(); ++i)
     for (std::size_t s = 0; s < island.replicas[i].stages.size(); ++s) {
       if (island.replicas[i].stages[s].where.peer != self)

@@ -43,7 +43,7 @@ private:
     std::vector<runtime::role_placement> roles;
     std::map<std::string, caf::actor> actors; ///< by address
     core::assignment told;        ///< the place that the actors know
-    std::set<std::string> unheld;             ///< roles that have been reported
+    std::set<std::string> unheld; ///< roles that have been reported
   };
   void follow(const core::job_entry& entry, const core::assignment& place,
               const runtime::view_changed& m);

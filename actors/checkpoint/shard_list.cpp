@@ -30,8 +30,7 @@ std::string line_of(const listed_shard& s) {
 } // namespace
 
 fs::path shard_list_of(const fs::path& folder, std::uint32_t island) {
-  return folder
-         / (island == 0 ? "shards" : "shards." + std::to_string(island));
+  return folder / (island == 0 ? "shards" : "shards." + std::to_string(island));
 }
 
 std::vector<fs::path> shard_lists_of(const fs::path& folder) {

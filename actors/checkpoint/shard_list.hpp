@@ -38,9 +38,8 @@ std::vector<std::filesystem::path>
 shard_lists_of(const std::filesystem::path& folder);
 std::filesystem::path job_folder(runtime::context& node, core::job_id job);
 
-std::error_code
-note_shard(runtime::context& node, const core::island_id& id,
-           const listed_shard& shard);
+std::error_code note_shard(runtime::context& node, const core::island_id& id,
+                           const listed_shard& shard);
 
 std::vector<listed_shard> read_shards(const std::filesystem::path& list);
 

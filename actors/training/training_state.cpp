@@ -20,8 +20,8 @@ stages_on(const core::island_place& a, const core::peer_id& peer) {
   return out;
 }
 
-const core::peer_id& holder_of(const core::island_place& a, std::uint32_t replica,
-                               model::unit_index unit) {
+const core::peer_id& holder_of(const core::island_place& a,
+                               std::uint32_t replica, model::unit_index unit) {
   const auto& stages = a.replicas.at(replica).stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s)
     if (unit < units_of(a, replica, s).last)

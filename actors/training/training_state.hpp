@@ -100,8 +100,8 @@ using core::unit_range;
 using core::units_of;
 
 /// The peer that holds `unit` in `replica`.
-const core::peer_id& holder_of(const core::island_place& a, std::uint32_t replica,
-                               model::unit_index unit);
+const core::peer_id& holder_of(const core::island_place& a,
+                               std::uint32_t replica, model::unit_index unit);
 
 /// All peers that compute the unit, by the first of their replicas.
 std::vector<core::peer_id>

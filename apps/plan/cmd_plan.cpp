@@ -99,7 +99,8 @@ int run_plan(const plan_options& o) {
   const core::plan plan = core::make_plan(v);
   if (plan.jobs.empty() || plan.jobs[0].islands[0].replicas.empty()) {
     std::cerr << "shoal: the run does not fit: "
-              << (plan.jobs.empty() ? "no members" : plan.jobs[0].islands[0].why_waiting)
+              << (plan.jobs.empty() ? "no members"
+                                    : plan.jobs[0].islands[0].why_waiting)
               << "\n";
     return exit_failed;
   }

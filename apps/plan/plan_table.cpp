@@ -475,7 +475,8 @@ std::string reasons(const planned_run& p) {
 } // namespace
 
 json plan_json(const planned_run& p) {
-  const core::prediction predicted = core::predict(p.view, p.place.job, p.island());
+  const core::prediction predicted =
+    core::predict(p.view, p.place.job, p.island());
   return runtime::written<whole_plan>(
     whole_table(), {p, predicted, core::find_job(p.view, p.place.job),
                     figures_of(p, predicted)});
@@ -486,7 +487,8 @@ std::vector<runtime::field_text> plan_fields() {
 }
 
 std::string plan_table(const planned_run& p) {
-  const core::prediction predicted = core::predict(p.view, p.place.job, p.island());
+  const core::prediction predicted =
+    core::predict(p.view, p.place.job, p.island());
   const figures f = figures_of(p, predicted);
   const core::job_entry* job = core::find_job(p.view, p.place.job);
   const std::size_t replicas = p.island().replicas.size();

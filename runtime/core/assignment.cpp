@@ -9,9 +9,8 @@
 namespace shoal::core {
 
 bool waits(const assignment& a) {
-  return std::ranges::all_of(a.islands, [](const island_place& at) {
-    return at.replicas.empty();
-  });
+  return std::ranges::all_of(
+    a.islands, [](const island_place& at) { return at.replicas.empty(); });
 }
 
 std::uint64_t digest(const island_id& id, const island_place& a) {
@@ -29,8 +28,8 @@ std::uint64_t digest(const island_id& id, const island_place& a) {
   return z == 0 ? 1 : z; // 0 means none
 }
 
-unit_range
-units_of(const island_place& place, std::uint32_t replica, std::uint32_t stage) {
+unit_range units_of(const island_place& place, std::uint32_t replica,
+                    std::uint32_t stage) {
   const auto& stages = place.replicas.at(replica).stages;
   const stage_place& s = stages.at(stage);
   return {stage == 0 ? 0 : s.first_block + 1,

@@ -261,8 +261,7 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("user", x.user, text_of(job_user_bytes_max));
   // Views from versions with one kind of job and one island lack these.
   v("kind", x.kind, or_absent(up_to(job_kind::train)));
-  v("want_islands", x.want_islands,
-    or_absent(within(1, limits::islands_max)));
+  v("want_islands", x.want_islands, or_absent(within(1, limits::islands_max)));
   v("marks", x.marks, list_of(marks_max));
 }
 

@@ -160,8 +160,7 @@ void node_wiring::propose(cl::event e) {
 void node_wiring::propose_end(const core::island_id& id, core::job_state state,
                               std::uint64_t done_step, core::epoch since,
                               const std::string& cause) {
-  propose(
-    cl::set_job_state{id.job, state, done_step, since, cause, id.index});
+  propose(cl::set_job_state{id.job, state, done_step, since, cause, id.index});
 }
 
 void node_wiring::propose_retry(const core::island_id& id, core::epoch since) {

@@ -163,12 +163,10 @@ public:
   void bind_role(const std::string& address, caf::actor actor) override;
   void worked(const core::island_id& id, core::nanoseconds busy) override;
   void propose_end(const core::island_id& id, core::job_state state,
-                         std::uint64_t done_step, core::epoch since,
-                         const std::string& cause = {}) override;
-  void
-  propose_retry(const core::island_id& id, core::epoch since) override;
-  void
-  propose_arrived(const core::island_id& id, core::epoch since) override;
+                   std::uint64_t done_step, core::epoch since,
+                   const std::string& cause = {}) override;
+  void propose_retry(const core::island_id& id, core::epoch since) override;
+  void propose_arrived(const core::island_id& id, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
   bool in_quorum() const override { return host_.in_quorum(); }

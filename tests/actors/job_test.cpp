@@ -165,7 +165,8 @@ BOOST_DATA_TEST_CASE(a_death_goes_back_to_the_newest_copies,
   run.checkpoint_enable = false;
   shoal::test::small_shoal s(peers, run, some_text());
   s.submit();
-  BOOST_TEST(s.plan().jobs.at(0).islands.at(0).copy_every == std::uint32_t(every));
+  BOOST_TEST(s.plan().jobs.at(0).islands.at(0).copy_every
+             == std::uint32_t(every));
   const auto victim = std::size_t(when) % peers;
   if (!die_and_return(s, victim, when))
     return;

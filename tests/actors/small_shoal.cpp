@@ -548,7 +548,10 @@ void small_shoal::match(const core::peer_id& from, const core::peer_id& to,
                 t->into.bytes.size());
   if (flipped_ == tag.link >> 26) {
     flipped_.reset();
-    t->into.bytes[t->into.bytes.size() / 2] ^= std::byte{1};
+    // A high bit of a parameter, which later steps do not round away: the
+    // first of three arrays are the parameters.
+    const std::size_t value = t->into.bytes.size() / 6 / sizeof(float);
+    t->into.bytes[value * sizeof(float) + 2] ^= std::byte{0x20};
   }
   t->received({});
   t->delivered({});

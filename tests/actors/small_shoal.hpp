@@ -152,10 +152,10 @@ private:
   std::vector<std::byte> text_;
   std::vector<std::unique_ptr<small_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;
-  std::map<std::uint32_t, std::size_t> moved_; ///< transfers, by kind
-  std::map<std::uint32_t, traffic> moved_in_;  ///< by island
+  std::map<std::uint32_t, std::size_t> moved_;     ///< transfers, by kind
+  std::map<std::uint32_t, traffic> moved_in_;      ///< by island
   std::map<std::uint64_t, std::uint32_t> islands_; ///< by digest
-  std::optional<std::uint32_t> flipped_;       ///< kind
+  std::optional<std::uint32_t> flipped_;           ///< kind
   std::vector<past_view> past_;
   bool replaying_ = false; ///< views come from elsewhere
   std::uint64_t newest_step_ = 0;

@@ -203,8 +203,7 @@ std::optional<island_mark> mark_of(const change& c) {
     return out;
   if (!speaks_of_island(c) || c.state == job_state::failed)
     return std::nullopt;
-  out.kind =
-    c.state == job_state::done ? mark_kind::done : mark_kind::drained;
+  out.kind = c.state == job_state::done ? mark_kind::done : mark_kind::drained;
   out.step = c.done_step;
   return out;
 }

@@ -50,8 +50,8 @@ units_by_member without(units_by_member all, const units_by_member& held) {
   return all;
 }
 
-const stage_place&
-source_of(const island_place& place, std::uint32_t unit, std::uint32_t replica) {
+const stage_place& source_of(const island_place& place, std::uint32_t unit,
+                             std::uint32_t replica) {
   const auto& stages = place.replicas.at(replica).stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s)
     if (unit < units_of(place, replica, s).last)
@@ -188,8 +188,8 @@ delay_followers(const island_place& chosen, const layout_problem& p,
 } // namespace
 
 bool keeps_arriving(const layout_problem& p) {
-  if (!p.previous || p.previous->arriving.empty()
-      || has_arrived(p) || is_retried(p))
+  if (!p.previous || p.previous->arriving.empty() || has_arrived(p)
+      || is_retried(p))
     return false;
   const island_place& was = *p.previous;
   units_by_member places;

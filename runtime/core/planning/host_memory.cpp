@@ -1,8 +1,8 @@
 // runtime/core/planning/host_memory.cpp -- divides each host's memory.
 #include "runtime/core/planning/host_memory.hpp"
 
-#include "runtime/core/planning/layout/cost.hpp"    // muldiv
-#include "runtime/core/planning/detours.hpp" // is_sound
+#include "runtime/core/planning/detours.hpp"     // is_sound
+#include "runtime/core/planning/layout/cost.hpp" // muldiv
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 

@@ -31,8 +31,7 @@ std::map<member_id, std::uint32_t> islands_before(const assignment* previous) {
 
 } // namespace
 
-const island_place*
-island_of(const assignment* previous, std::uint32_t index) {
+const island_place* island_of(const assignment* previous, std::uint32_t index) {
   return previous != nullptr && index < previous->islands.size()
            ? &previous->islands[index]
            : nullptr;

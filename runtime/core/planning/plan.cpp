@@ -23,11 +23,10 @@ public:
   ledger(const view& v, const std::vector<assignment>& placed)
     : memory_(memory_for_jobs(v, placed)), all_(memory_) {}
 
-  layout_problem problem(const job_entry& job, std::uint32_t island,
-                         member_list members,
-                         const island_place* previous) const {
-    return {job,   std::move(members), memory_, previous,
-            busy_, all_,               island};
+  layout_problem
+  problem(const job_entry& job, std::uint32_t island, member_list members,
+          const island_place* previous) const {
+    return {job, std::move(members), memory_, previous, busy_, all_, island};
   }
 
   void take_layout(const layout_problem& p, const island_place& a) {

@@ -131,7 +131,7 @@ private:
 
   const job_entry& job_;
   const island_place& a_;
-  std::size_t able_; ///< members of the island that can work
+  std::size_t able_;                 ///< members of the island that can work
   std::uint32_t stages_ = ~0u;       ///< fewest stages of a replica
   std::uint32_t deepest_ = 0;        ///< most stages of a replica
   std::uint32_t peers_of_one_ = ~0u; ///< of the replica with the fewest peers
@@ -199,9 +199,9 @@ private:
   }
 
   /// The reason if the run file asks for no more than there is now.
-  std::string wished(const island_place& at,
-                     const std::vector<member_id>& at_work,
-                     std::size_t able) const {
+  std::string
+  wished(const island_place& at, const std::vector<member_id>& at_work,
+         std::size_t able) const {
     const std::uint64_t replicas = replica_count(at.replicas);
     const bool by_replicas =
       job_.want_replicas > 0 && replicas >= std::uint64_t(job_.want_replicas);
@@ -222,8 +222,8 @@ private:
     return {};
   }
 
-  std::string sharing_with(const member& m,
-                           const std::vector<member_id>& at_work) const {
+  std::string
+  sharing_with(const member& m, const std::vector<member_id>& at_work) const {
     if (m.host.empty() || m.device.kind != "cpu" || m.device.host_threads == 0)
       return {};
     std::uint64_t threads = m.device.threads;
@@ -255,8 +255,7 @@ std::vector<unheld_wish> unheld_wishes(const view& v, const assignment& a) {
   const auto islands = members_by_island(v, *job, previous_of(v, job->id));
   for (std::size_t i = 0; i < std::min(islands.size(), a.islands.size()); ++i)
     if (!a.islands[i].replicas.empty())
-      for (unheld_wish& w :
-           wishes(islands[i].size(), *job, a.islands[i]).all())
+      for (unheld_wish& w : wishes(islands[i].size(), *job, a.islands[i]).all())
         if (std::ranges::find(out, w) == out.end())
           out.push_back(std::move(w));
   return out;

@@ -85,8 +85,7 @@ std::string to_text(const view& v, const assignment& a) {
   return to_text(v, a, unheld_wishes(v, a));
 }
 
-std::string
-to_text(const view& v, const island_id& id, const island_place& a) {
+std::string to_text(const view& v, const island_id& id, const island_place& a) {
   if (a.replicas.empty())
     return "waits: " + a.why_waiting;
   std::string out = places(v, a);

@@ -1,12 +1,11 @@
 // runtime/core/planning/training_placer.cpp -- layout, copies and arrivals of an
 // island that trains.
-#include "runtime/core/planning/placer.hpp"
-
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
+#include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/schedule/schedule_choice.hpp"
 

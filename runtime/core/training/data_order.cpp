@@ -44,7 +44,8 @@ permute(std::uint64_t index, std::uint64_t size, std::uint64_t key) noexcept {
 
 data_order::data_order(std::uint64_t seed, std::uint64_t windows,
                        std::uint32_t samples_per_step, std::uint32_t island)
-  : seed_(island == 0 ? seed : mix(seed + mix(island))), windows_(windows), samples_per_step_(samples_per_step) {
+  : seed_(island == 0 ? seed : mix(seed + mix(island))), windows_(windows),
+    samples_per_step_(samples_per_step) {
   SHOAL_ASSERT(windows > 0 && samples_per_step > 0);
 }
 

@@ -22,8 +22,8 @@ bool knows(const step_record& r, const state_version& v) {
 /// Norm and loss of a version: from a peer that committed it, or from the votes
 /// of peers that prepared it.
 std::optional<step_record>
-record_of(const state_version& v, const island_place& place, std::uint32_t blocks,
-          const std::map<peer_id, seal>& seals) {
+record_of(const state_version& v, const island_place& place,
+          std::uint32_t blocks, const std::map<peer_id, seal>& seals) {
   std::vector<const vote*> votes;
   for (auto& [peer, s] : seals) {
     if (knows(s.last, v))

@@ -49,13 +49,15 @@ publisher_of(const island_place& place, const std::vector<peer_id>& unable);
 /// participants replace unable keepers, if there are any.
 /// @param unable in any order
 [[nodiscard]] std::vector<peer_id>
-checkpoint_keepers(const island_place& place, const std::vector<peer_id>& unable);
+checkpoint_keepers(const island_place& place,
+                   const std::vector<peer_id>& unable);
 
 /// Whether other peers could make a checkpoint if these and `self` are unable:
 /// there is a publisher, and a writer for each unit of `self`.
 /// @param unable ascending
-[[nodiscard]] bool others_can_save(const island_place& place, const peer_id& self,
-                                   std::vector<peer_id> unable);
+[[nodiscard]] bool
+others_can_save(const island_place& place, const peer_id& self,
+                std::vector<peer_id> unable);
 
 /// The units that `peer` writes, ascending.
 [[nodiscard]] std::vector<std::uint32_t>

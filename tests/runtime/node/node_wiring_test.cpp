@@ -254,7 +254,8 @@ BOOST_AUTO_TEST_CASE(a_view_comes_with_its_own_plan_and_names_it_to_links) {
   BOOST_TEST(view->number == 1u);
   BOOST_TEST((plan->jobs == want.jobs));
   BOOST_REQUIRE(w.ports.named.size() == 1u);
-  BOOST_TEST(w.ports.named[0].first == core::digest({want.jobs[0].job, 0}, want.jobs[0].islands[0]));
+  BOOST_TEST(w.ports.named[0].first
+             == core::digest({want.jobs[0].job, 0}, want.jobs[0].islands[0]));
   BOOST_TEST(w.ports.named[0].second == 7u);
 }
 

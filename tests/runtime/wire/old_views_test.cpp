@@ -23,7 +23,8 @@ BOOST_AUTO_TEST_SUITE(old_views)
 BOOST_AUTO_TEST_CASE(an_assignment_from_before_islands_is_one_island) {
   std::size_t read = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed)
-    for (const core::assignment& a : tests::random_message(seed).view().previous)
+    for (const core::assignment& a :
+         tests::random_message(seed).view().previous)
       for (const core::island_place& place : a.islands) {
         wire::Assignment message;
         BOOST_TEST_REQUIRE(
@@ -41,7 +42,8 @@ BOOST_AUTO_TEST_CASE(an_assignment_from_before_islands_is_one_island) {
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_place_are_refused) {
   wire::Assignment message;
   // Field 3, a replica, of 2 bytes that are no message.
-  BOOST_TEST_REQUIRE(message.ParseFromString(std::string("\x1a\x02\xff\xff", 4)));
+  BOOST_TEST_REQUIRE(
+    message.ParseFromString(std::string("\x1a\x02\xff\xff", 4)));
   core::assignment out;
   checks c;
   get(message, out, c);

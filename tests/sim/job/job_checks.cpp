@@ -197,9 +197,8 @@ void job_world::on(const ptr& p, const act::finished& a) {
         : diverged ? chain_.back().bad >= config_.max_bad_steps
                    : drained_,
         "finished for no reason");
-  const island_place* place = assignment_of(
-    digest_of(view_.previous.empty() ? island_place{}
-                                     : view_.previous[0].islands[0]));
+  const island_place* place = assignment_of(digest_of(
+    view_.previous.empty() ? island_place{} : view_.previous[0].islands[0]));
   if (done_ || !place || place->reporter.peer != p->id)
     return;
   check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,

@@ -156,7 +156,7 @@ private:
   std::function<void(std::uint64_t, std::uint64_t)> note_;
   std::map<int, state> nodes_;
   std::map<std::uint64_t, core::island_place> places_; ///< by digest
-  std::map<core::epoch, std::uint64_t> digests_;     ///< by `since`
+  std::map<core::epoch, std::uint64_t> digests_;       ///< by `since`
   std::map<version, core::step_record> known_;
   std::map<std::pair<version, std::uint32_t>, std::uint64_t> bits_;
   std::map<version, std::set<int>> prepared_; ///< made = since

@@ -145,8 +145,7 @@ private:
   void worked(const core::island_id&, core::nanoseconds) override {}
   void hung(const std::string& why) override;
   runtime::timeline& trace() override { return runtime::no_timeline(); }
-  runtime::training_operations&
-  operations(const core::island_id& id) override {
+  runtime::training_operations& operations(const core::island_id& id) override {
     return operations_.try_emplace(id, world_, home_.number, id).first->second;
   }
 

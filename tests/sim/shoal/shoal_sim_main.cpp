@@ -48,11 +48,12 @@ struct sums {
 };
 
 int usage(const char* why) {
-  std::fprintf(stderr,
-               "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
-               "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--calm] [--print] "
-               "[--mutant 1..17] [--twice] [--speed]\n",
-               why);
+  std::fprintf(
+    stderr,
+    "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
+    "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--calm] [--print] "
+    "[--mutant 1..17] [--twice] [--speed]\n",
+    why);
   return 2;
 }
 

@@ -91,12 +91,9 @@ void shoal_world::watch(const training& work) {
       history::shape{
         std::uint64_t(work.run.steps), work.entry.blocks,
         work.entry.microbatches, std::uint64_t(work.run.checkpoint_interval),
-        work.windows(),
-        [this](int n) { return machines_[std::size_t(n)].id; },
+        work.windows(), [this](int n) { return machines_[std::size_t(n)].id; },
         [this](const core::peer_id& id) { return number_of(id); },
-        [&work](std::span<const std::int32_t> t) {
-          return work.window_of(t);
-        }},
+        [&work](std::span<const std::int32_t> t) { return work.window_of(t); }},
       [this](const std::string& why) { fail(why); },
       [this](int n, const std::string& what) { say(n, what); },
       [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
@@ -458,8 +455,7 @@ shoal_result shoal_world::run() {
     finish_time + (moving_hang_ == moving_hang::none ? 0 : hang_time);
   result_.stuck = !step_until(stopped + most, [&] { return over(&why); })
                   && failure_.empty() && quorum_gone();
-  if (!result_.stuck && !over(&why))
-  {
+  if (!result_.stuck && !over(&why)) {
     for (const auto& [id, past] : histories_)
       why += " (" + past.stand() + ")";
     fail("the run has not ended in time: " + why);

@@ -7,9 +7,8 @@ namespace shoal::core::cluster {
 
 bool jobs_wait(const std::vector<assignment>& planned) {
   return std::ranges::any_of(planned, [](const assignment& a) {
-    return std::ranges::any_of(a.islands, [](const island_place& at) {
-      return at.replicas.empty();
-    });
+    return std::ranges::any_of(
+      a.islands, [](const island_place& at) { return at.replicas.empty(); });
   });
 }
 

@@ -55,7 +55,8 @@ void job_core::on(const job_event::view_changed& e) {
     return;
   members_ = e.members;
   former_ = e.former;
-  if (e.place && duty_.place && duty_.on.digest == digest(config_.id, *e.place)) {
+  if (e.place && duty_.place
+      && duty_.on.digest == digest(config_.id, *e.place)) {
     next_.reset();
     return;
   }

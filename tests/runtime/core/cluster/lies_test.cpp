@@ -94,7 +94,8 @@ BOOST_AUTO_TEST_CASE(far_numbers_inside_a_view_are_not_adopted) {
   BOOST_TEST(a.core->current().members.size() == 2u);
   v = wrong(a.core->current().number + 1);
   v.jobs.push_back({});
-  set_mark(v.jobs.back(), {mark_kind::retried, 0, far, 0}); // no honest retry would ever count
+  set_mark(v.jobs.back(),
+           {mark_kind::retried, 0, far, 0}); // no honest retry would ever count
   tell_a(peer(9), decided{v});
   BOOST_TEST(a.core->current().members.size() == 2u);
   BOOST_TEST(goes_on());

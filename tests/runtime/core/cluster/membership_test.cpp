@@ -532,7 +532,7 @@ BOOST_AUTO_TEST_CASE(a_job_is_done_when_all_its_islands_are) {
   run(100 * ms);
   BOOST_TEST((job().state == job_state::running));
   BOOST_TEST(marked(job(), mark_kind::done, 0) == 7u);
-  // Of a place that it no longer has, and of an island that does not exist.
+  // Of a former place, and of an island that does not exist.
   give(a, set_job_state{4, job_state::done, 20, 6, {}, 1});
   give(a, set_job_state{4, job_state::done, 20, 8, {}, 2});
   run(100 * ms);
@@ -555,7 +555,6 @@ BOOST_AUTO_TEST_CASE(an_island_that_fails_or_is_drained_decides_the_jobs_end) {
   }
   const auto job = [&](job_id id) { return *find_job(a.core->current(), id); };
   give(a, set_job_state{4, job_state::failed, 3, 8, "no text", 1});
-  run(100 * ms);
   BOOST_TEST((job(4).state == job_state::failed));
   BOOST_TEST(job(4).cause == "no text");
   give(a, set_job_state{5, job_state::done, 9, 7, {}, 0});

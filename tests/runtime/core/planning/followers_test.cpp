@@ -20,7 +20,8 @@ view pipeline(std::size_t members, std::uint32_t copies) {
   return v;
 }
 
-std::uint64_t state_of(const view& v, const island_place& a, const member_id& m) {
+std::uint64_t
+state_of(const view& v, const island_place& a, const member_id& m) {
   std::uint64_t bytes = 0;
   for (const std::uint32_t u : units_of(a, m.peer))
     bytes += bytes_of_units(v.jobs[0], u, u + 1);
@@ -142,7 +143,8 @@ BOOST_AUTO_TEST_CASE(no_job_waits_for_the_sake_of_copies) {
   BOOST_REQUIRE(p.jobs.size() == 2u);
   BOOST_TEST(!p.jobs[0].islands[0].replicas.empty());
   BOOST_TEST(!p.jobs[1].islands[0].replicas.empty()); // 45 of 120 MB each
-  BOOST_TEST(p.jobs[0].islands[0].followers.empty()); // 30 are left, 45 would be needed
+  BOOST_TEST(
+    p.jobs[0].islands[0].followers.empty()); // 30 are left, 45 would be needed
   BOOST_TEST(p.jobs[1].islands[0].followers.empty());
   for (member& m : v.members)
     m.device.memory_bytes = 150'000'000;

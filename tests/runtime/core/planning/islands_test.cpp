@@ -95,8 +95,7 @@ BOOST_AUTO_TEST_CASE(marks_are_of_one_island) {
   const view v = with_islands(4, 2);
   const assignment before = islands_of(v);
   view w = next_view(v);
-  set_mark(w.jobs[0],
-           {mark_kind::retried, 1, before.islands[1].since, 0});
+  set_mark(w.jobs[0], {mark_kind::retried, 1, before.islands[1].since, 0});
   const assignment after = islands_of(w);
   BOOST_TEST((after.islands[0] == before.islands[0]));
   BOOST_TEST(after.islands[1].since == w.number);

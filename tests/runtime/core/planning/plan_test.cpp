@@ -275,7 +275,8 @@ BOOST_AUTO_TEST_CASE(a_job_of_higher_priority_takes_memory_from_one_that_runs) {
   BOOST_REQUIRE(p.jobs.size() == 2u);
   BOOST_TEST(p.jobs[0].job == 3u); // by id, as ever
   BOOST_TEST(p.jobs[0].islands[0].replicas.empty());
-  BOOST_TEST(p.jobs[0].islands[0].why_waiting.find("memory") != std::string::npos);
+  BOOST_TEST(p.jobs[0].islands[0].why_waiting.find("memory")
+             != std::string::npos);
   BOOST_TEST((p.jobs[1].islands[0].replicas == alone));
   // Of a higher one: it takes them, and the other waits and says so.
   v = next_view(v);
@@ -361,7 +362,8 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
   for (std::size_t i = 0; i < order.size(); ++i)
     order[i] = i;
   nanoseconds best = -1;
-  std::function<void(island_place&, std::uint32_t, std::uint32_t, std::uint32_t)>
+  std::function<void(island_place&, std::uint32_t, std::uint32_t,
+                     std::uint32_t)>
     blocks;
   auto shares = [&](island_place& a) {
     std::function<void(std::uint32_t, std::uint32_t)> give =

@@ -15,7 +15,8 @@ island_place both_follow(epoch since) {
 
 /// The copies that peer 1 has to make after its first step under `a`, step 9,
 /// where both have copies of step 7, except for peer 2 according to `lost`.
-std::vector<act::take_copies> resumed(const island_place& a, std::uint32_t lost) {
+std::vector<act::take_copies>
+resumed(const island_place& a, std::uint32_t lost) {
   job_config c = make_config(1, 2);
   c.total_steps = 20;
   job_core core(c);

@@ -17,7 +17,8 @@ step_record committed(std::uint64_t step, epoch made = 2) {
 
 struct reporter {
   explicit reporter(std::uint64_t last, std::uint8_t self = 2)
-    : d(duty_under(place, {7, 0}, peer(self))), reports(committed(last), last) {}
+    : d(duty_under(place, {7, 0}, peer(self))), reports(committed(last), last) {
+  }
 
   job_actions publish(const step_record& r, nanoseconds now = 0) {
     job_actions out;

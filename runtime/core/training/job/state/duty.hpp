@@ -20,7 +20,7 @@ inline constexpr nanoseconds job_repeat_after = 500'000'000;
 struct duty {
   peer_id self{};
   job_header on;                     ///< of `place`; digest 0: none
-  std::optional<island_place> place;   ///< none yet, or the job has left the view
+  std::optional<island_place> place; ///< none yet, or the job has left the view
   std::vector<std::uint32_t> units;  ///< that we hold at every step; ascending
   std::vector<peer_id> participants; ///< ascending
   std::vector<peer_id> sealers;      ///< ascending
