@@ -22,7 +22,6 @@ namespace shoal::core::cluster {
 /// at one a minute they take 8,000 years. So a peer that comes late, with
 /// number 1, believes every real shoal. And a liar needs 2^30 messages, each
 /// decided and stored, to bring us to the end of the range.
-/// 2^30 messages, each decided and stored, to bring us to the end.
 inline constexpr std::uint64_t lead_max = std::uint64_t{1} << 32;
 
 /// The highest number to believe when ours is `own`. It leaves room below the
