@@ -77,9 +77,10 @@ public:
         return fail(found.message());
       resumed_ = *std::move(found);
     }
-    auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run);
+    int code = exit_usage;
+    auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run, &code);
     if (!loaded)
-      return fail(loaded.message(), exit_usage);
+      return fail(loaded.message(), code);
     run_ = *loaded;
     if (run_.data_paths.empty())
       return fail("no text: give --data PATH or [data] paths", exit_usage);
