@@ -128,8 +128,8 @@ void job_actor::act(const checkpoint_failed& a) {
                  ? "the model of step " + std::to_string(a.step)
                      + " cannot be written on " + at + ": " + a.why
                      + (a.others ? "; others write it"
-                                 : "; trying again until it can (or `shoal "
-                                   "cancel`)")
+                                 : "; trying again until it can, or until "
+                                   "the job is cancelled")
                  : "the checkpoint of step " + std::to_string(a.step)
                      + " could not be written on " + at + ": " + a.why
                      + "; the run goes on");

@@ -54,8 +54,13 @@ int run_chosen(CLI::App& app, const runners& run,
   if (auto wrong = unknown_key(app, table, file.string()); !wrong.empty())
     throw usage_error{wrong};
   for (CLI::App* command : app.get_subcommands()) {
-    fill_in(*command, table, file.string());
-    return run.at(command)();
+    const std::string sources = fill_in(*command, table, file.string());
+    const int code = run.at(command)();
+    // The command knows options only, wherever their values came from.
+    if (code == exit_usage && !sources.empty())
+      std::cerr << "shoal: not all options were on the command line: "
+                << sources << "\n";
+    return code;
   }
   return exit_usage;
 }

@@ -98,6 +98,22 @@ std::string variable_of(const std::string& flag) {
   return name;
 }
 
+/// What the library says of a value, without the flag: it was not given as one.
+static std::string
+refusal(const CLI::Option& option, const std::string& value, std::string text) {
+  const std::string flag = "--" + option.get_lnames().front() + ": ";
+  if (text.starts_with(flag))
+    return ": " + text.substr(flag.size());
+  if (!text.starts_with("Could not convert"))
+    return ": " + text;
+  const std::string type = option.get_type_name();
+  return " is '" + core::shown(value) + "', must be "
+         + (option.get_items_expected_max() == 0 ? "true or false"
+            : type == "FLOAT"                    ? "a number"
+            : type == "INT"                      ? "a whole number"
+                            : "a whole number of 0 or more");
+}
+
 static void
 add_values(CLI::Option& option, const std::vector<std::string>& values,
            const std::string& source) {
@@ -106,12 +122,17 @@ add_values(CLI::Option& option, const std::vector<std::string>& values,
       option.add_result(value);
     option.run_callback();
   } catch (const CLI::Error& e) {
-    throw usage_error{source + ": " + e.what()};
+    throw usage_error{
+      source + refusal(option, values.empty() ? "" : values.front(), e.what())};
   }
 }
 
-void fill_in(CLI::App& command, const toml_table& file,
-             const std::string& file_name) {
+std::string fill_in(CLI::App& command, const toml_table& file,
+                    const std::string& file_name) {
+  std::string sources;
+  auto note = [&](const std::string& source, const std::string& name) {
+    sources += (sources.empty() ? "" : ", ") + source + " (--" + name + ")";
+  };
   for (CLI::Option* option : command.get_options()) {
     const auto names = option->get_lnames();
     if (names.empty() || option->count() > 0 || names[0] == "help")
@@ -119,12 +140,16 @@ void fill_in(CLI::App& command, const toml_table& file,
     const std::string variable = variable_of(names[0]);
     if (const char* value = std::getenv(variable.c_str()); value && *value) {
       add_values(*option, {value}, variable);
+      note(variable, names[0]);
       continue;
     }
     for (const auto& [key, values] : file.values(command.get_name()))
-      if (key == names[0])
+      if (key == names[0]) {
         add_values(*option, values, file_name + ": " + key);
+        note(file_name + ": " + key, key);
+      }
   }
+  return sources;
 }
 
 std::string

@@ -22,8 +22,9 @@ struct usage_error {
 
 /// Fills in what the command line left out: first from variables, then from the
 /// file. Throws usage_error for a value that the option does not accept.
-void fill_in(CLI::App& command, const toml_table& file,
-             const std::string& file_name);
+/// @returns where values came from: "SHOAL_LISTEN (--listen), ..."
+std::string fill_in(CLI::App& command, const toml_table& file,
+                    const std::string& file_name);
 
 /// Why `text` can be neither a node's address nor a member's name; "" if it can.
 std::string wrong_peer(const std::string& text);

@@ -534,9 +534,10 @@ int run_eval(const eval_command& given) {
 }
 
 int run_init(const init_options& o) {
-  auto run = load_run_without_text(o.run);
+  int code = exit_usage;
+  auto run = load_run_without_text(o.run, &code);
   if (!run)
-    return fail(run.message(), exit_usage);
+    return fail(run.message(), code);
   out_request request;
   request.folder = o.out;
   request.what = out_request::purpose::new_model;

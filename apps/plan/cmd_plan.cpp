@@ -64,10 +64,11 @@ place running(const node_address& at) {
 } // namespace
 
 int run_plan(const plan_options& o) {
-  auto run = load_run(o.run);
+  int code = exit_usage;
+  auto run = load_run(o.run, &code);
   if (!run) {
     std::cerr << "shoal: " << run.message() << "\n";
-    return exit_usage;
+    return code;
   }
   std::optional<planned_text> text;
   if (o.view.empty() && !run->data_paths.empty()) {

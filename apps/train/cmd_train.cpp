@@ -77,9 +77,10 @@ public:
         return fail(found.message());
       resumed_ = *std::move(found);
     }
-    auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run);
+    int code = exit_usage;
+    auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run, &code);
     if (!loaded)
-      return fail(loaded.message(), exit_usage);
+      return fail(loaded.message(), code);
     run_ = *loaded;
     if (run_.data_paths.empty())
       return fail("no text: give --data PATH or [data] paths", exit_usage);
@@ -300,13 +301,7 @@ private:
   /// Why the node has not stored what it was given.
   std::string not_stored() const {
     return client_->text()
-           + (embedded_ ? " (without a node, the text and the checkpoints of a "
-                          "run are in "
-                            + embedded_->folder().string()
-                            + " until it ends; TMPDIR names another folder "
-                              "than "
-                            + embedded_->folder().parent_path().string() + ")"
-                        : "");
+           + (embedded_ ? " (" + embedded_->where_text() + ")" : "");
   }
 
   /// Uploads initial weights or a checkpoint, or the tokenizer that was
@@ -405,7 +400,11 @@ private:
   }
 
   // follow_host ---------------------------------------------------------------
-  bool stops() override { return !ended_ && look_at_stop(); }
+  bool stops() override {
+    if (!way_out_.empty()) // after the event that it is for
+      out_->say("notice", std::exchange(way_out_, {}));
+    return !ended_ && look_at_stop();
+  }
   void moved() override {
     if (!text_.empty()) // before the first step
       give_again();
@@ -415,6 +414,8 @@ private:
       ended_ = true;
       finished_ = e.text == "done";
     }
+    if (embedded_)
+      way_out_ += embedded_->way_out(e);
     if (e.kind != job_event_kind::step)
       return;
     text_ = {}; // others have it now
@@ -574,6 +575,7 @@ private:
   std::set<std::string> running_;      ///< names of its jobs
   bool ended_ = false;                 ///< the job
   bool finished_ = false;              ///< it has run all its steps
+  std::string way_out_;                ///< of a full disk; not said yet
   core::blob_digest data_{};           ///< of the job's data
   std::vector<std::byte> text_;        ///< the job's data, before the next step
 };

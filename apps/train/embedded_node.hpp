@@ -8,17 +8,20 @@
 #include "apps/common/version.hpp"
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/stale_files.hpp"
+#include "runtime/jobs/job_log.hpp"
 #include "runtime/node/node.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace shoal::apps {
 
@@ -58,6 +61,25 @@ public:
   }
   const std::filesystem::path& folder() const { return folder_; }
 
+  std::string where_text() const {
+    return "without a node, the text and the checkpoints of a run are in "
+           + folder_.string()
+           + " until it ends; TMPDIR names another folder than "
+           + folder_.parent_path().string();
+  }
+  /// What to do if `e` is the first to say that this node's disk is full; else
+  /// empty.
+  std::string way_out(const runtime::job_event& e) {
+    const std::string full = std::generic_category().message(ENOSPC);
+    if (e.kind != runtime::job_event_kind::notice
+        || e.text.find(full) == std::string::npos || std::exchange(full_, true))
+      return {};
+    return "the disk of " + folder_.parent_path().string()
+           + " is full: make room there, or press Ctrl-C and start the run "
+             "again with more room ("
+           + where_text() + ")";
+  }
+
 private:
   /// Makes a directory that no other user has made or can access.
   static void make_own(const std::filesystem::path& folder) {
@@ -73,6 +95,7 @@ private:
   runtime::memory_keeper keeper_;
   std::filesystem::path folder_;
   std::unique_ptr<runtime::node> node_;
+  bool full_ = false; ///< its disk has refused something
 };
 
 } // namespace shoal::apps

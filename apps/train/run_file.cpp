@@ -2,6 +2,7 @@
 #include "apps/train/run_file.hpp"
 
 #include "apps/common/toml_file.hpp"
+#include "apps/terminal/exit_codes.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
@@ -148,7 +149,10 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   return run;
 }
 
-model::result<runtime::run_config> load_run_without_text(const run_options& o) {
+model::result<runtime::run_config>
+load_run_without_text(const run_options& o, int* code) {
+  if (code)
+    *code = exit_usage;
   auto all = merged(o);
   if (!all)
     return all.why();
@@ -176,8 +180,11 @@ model::result<runtime::run_config> load_run_without_text(const run_options& o) {
     run->model.eos_token_ids.assign(trains ? 1 : 0, 0);
   if (!run->model_path.empty()) {
     auto config = model::load_config(run->model_path);
-    if (!config)
+    if (!config) {
+      if (code)
+        *code = exit_failed;
       return failure{source + ": model.path: " + config.message()};
+    }
     run->model = *config;
     if (run->pipeline_degree > std::int64_t(config->num_hidden_layers))
       return failure{source + ": parallelism.pipeline_parallel_degree ("
@@ -191,8 +198,11 @@ model::result<runtime::run_config> load_run_without_text(const run_options& o) {
                      + ") is more than the model's max_position_embeddings ("
                      + std::to_string(config->max_position_embeddings) + ")"};
   }
-  if (auto resolved = resolve_tokenizer(*run); !resolved)
+  if (auto resolved = resolve_tokenizer(*run); !resolved) {
+    if (code)
+      *code = exit_failed;
     return failure{source + ": " + resolved.message()};
+  }
   if (run->data_tokenizer == "model" && run->model_path.empty())
     return failure{source
                    + ": data.tokenizer is 'model', but there is no "
@@ -216,8 +226,8 @@ model::result<runtime::run_config> load_run_without_text(const run_options& o) {
   return run;
 }
 
-model::result<runtime::run_config> load_run(const run_options& o) {
-  auto run = load_run_without_text(o);
+model::result<runtime::run_config> load_run(const run_options& o, int* code) {
+  auto run = load_run_without_text(o, code);
   if (run && run->data_tokenizer == "bytes" && run->model_path.empty()
       && o.overrides.contains("model.vocab_size")
       && run->model.vocab_size != model::byte_tokenizer::byte_count)

@@ -13,12 +13,15 @@ namespace shoal::apps {
 
 /// Reads the run file and puts flags and variables over it, and checks it all;
 /// also reads the configuration of model.path. data.tokenizer is then "model",
-/// "bytes" or "bpe".
-model::result<runtime::run_config> load_run(const run_options& o);
+/// "bytes" or "bpe". @param code  becomes the exit code for a failure: a model
+/// that cannot be read is no wrong use
+model::result<runtime::run_config>
+load_run(const run_options& o, int* code = nullptr);
 
 /// The same for a command that reads no text: a vocabulary of any size may
 /// belong to a tokenizer that the model gets later.
-model::result<runtime::run_config> load_run_without_text(const run_options& o);
+model::result<runtime::run_config>
+load_run_without_text(const run_options& o, int* code = nullptr);
 
 /// The same for a run that is known already: puts flags and variables over it.
 /// @pre no run file is given

@@ -265,8 +265,28 @@ class Cli(World):
     def test_wrong_variables_and_configuration_files_are_2_and_named(self):
         self.refuse(2, "status", env={"SHOAL_CONFIG": "none.toml"},
                     names=["none.toml"])
-        self.refuse(2, "node", env={"SHOAL_THREADS": "many"},
-                    names=["SHOAL_THREADS"])
+        # They were called by the flag, which nobody had typed.
+        for name, value, *says in (
+                ("SHOAL_THREADS", "many"), ("SHOAL_THREADS", "99999", "1024"),
+                ("SHOAL_JSON", "maybe", "true or false"),
+                ("SHOAL_PEER", "a:999999", "host[:port]")):
+            command = "node" if name != "SHOAL_PEER" else "status"
+            said = self.refuse(2, command, env={name: value},
+                               names=[name, value, *says])
+            self.assertNotIn("--", said)
+        self.refuse(2, "generate", "m", "--prompt", "x",
+                    env={"SHOAL_TEMPERATURE": "warm"},
+                    names=["SHOAL_TEMPERATURE is 'warm'", "a number"])
+        # A value that only the command judges.
+        for name, value, command in (
+                ("SHOAL_LISTEN", "here", ["node"]),
+                ("SHOAL_MEMORY", "much", ["node"]),
+                ("SHOAL_TRAINING_STEPS", "many", ["plan"])):
+            said = self.refuse(2, *command, env={name: value},
+                               names=[value, f"{name} (--"])
+            self.assertEqual(said.count("\n"), 2, said)
+        file = self.write("c.toml", "[node]\nlisten = \"here\"\n")
+        self.refuse(2, "--config", file, "node", names=["c.toml: listen (--"])
         file = self.write("c.toml", "[node]\ncolour = \"red\"\n")
         self.refuse(2, "--config", file, "node", names=["c.toml", "colour"])
 

@@ -109,12 +109,12 @@ class Data(World):
         run = self.write("r.toml", '[model]\npath = "m"\n[training]\n'
                          "seq_len = 32\nsteps = 1\n")
         train = ["train", run, "--data", self.write_text_files(), "--out", "o"]
-        self.refuse(2, *train, names=["m has no tokenizer", "525",
+        self.refuse(1, *train, names=["m has no tokenizer", "525",
                                       "--data.tokenizer bytes"])
-        self.refuse(2, "plan", run, names=["m has no tokenizer"])
+        self.refuse(1, "plan", run, names=["m has no tokenizer"])
         (self.folder / "m/tokenizer_config.json").write_text(
             '{"tokenizer_class": "GPT2Tokenizer"}')
-        self.refuse(2, *train, names=["GPT2Tokenizer", "tokenizer.json",
+        self.refuse(1, *train, names=["GPT2Tokenizer", "tokenizer.json",
                                       "--data.tokenizer bytes"])
         self.succeed(*train, "--data.tokenizer", "bytes")
 

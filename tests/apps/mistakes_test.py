@@ -27,12 +27,8 @@ class Mistakes(World):
         self.refuse(1, "eval", "model", "--data", "text", names=names)
 
     def refuse_tuning(self, *names):
-        done = self.run_shoal("train", "--model.path", "model", "--data",
-                              "text", "--out", "tuned", "--training.seq_len",
-                              32)
-        self.assertIn(done.returncode, (1, 2), done.stdout)
-        for name in names:
-            self.assertIn(name, done.stderr)
+        self.refuse(1, "train", "--model.path", "model", "--data", "text",
+                    "--out", "tuned", "--training.seq_len", 32, names=names)
 
     def test_files_of_a_model_that_are_not_what_they_are_called(self):
         folder = self.model()

@@ -171,6 +171,32 @@ class Train(World):
         self.assertTrue(ignored & 1 << signal.SIGHUP - 1)
         self.assertEqual(kept.end(signal.SIGINT), 130)
 
+    # It went on for ever, and only advised to cancel the job.
+    def test_a_temporary_folder_that_is_full_is_named_with_the_way_out(self):
+        small = self.folder / "small"
+        small.mkdir()
+        mount = ["-m", "sh", "-c", 'mount -t tmpfs -o size=400k none "$0" && '
+                                   'exec "$@"', small]
+        tried = subprocess.run(["unshare", *mount, "true"], check=False,
+                               capture_output=True)
+        if tried.returncode != 0:
+            self.skipTest("no tmpfs can be mounted here")
+        self.env["TMPDIR"] = str(small)
+        run = self.start(*mount, self.program, "train", self.tiny_run(),
+                         "--data", self.write_text_files(), "--threads", 1,
+                         "--model.intermediate_size", 1024, "--out", "out",
+                         program="unshare")
+        run.wait_line(lambda line: "No space left on device" in line)
+        line = run.wait_line(lambda line: "is full" in line)
+        for part in (f"{small} is full", "make room", "Ctrl-C", "TMPDIR"):
+            self.assertIn(part, line)
+        self.assertFalse([t for t in run.said() if "shoal cancel" in t])
+        while run.child.poll() is None:
+            run.child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.child.wait(0.5)
+        self.assertIn(run.end(), (1, 130))
+
     # The store that had the checkpoint was deleted: all steps since the one
     # before were lost.
     def test_a_checkpoint_that_cannot_be_written_is_kept(self):

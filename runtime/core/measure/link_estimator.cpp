@@ -19,7 +19,9 @@ void link_estimator::ended(const ticket& t, std::int64_t now_ns,
                            std::uint64_t bytes, bool arrived) {
   --under_way_;
   if (arrived) {
-    window_bytes_ += bytes;
+    // Of one that is older than the window, bytes were sent before it.
+    if (t.since_ns >= window_since_ns_)
+      window_bytes_ += bytes;
     if (t.alone && t.number == starts_ && bytes <= small_bytes_max) {
       measured_ns_ = now_ns;
       latencies_[next_latency_++ % latencies_kept] =
@@ -52,11 +54,30 @@ void link_estimator::close_window(std::int64_t now_ns) {
     // In microseconds, so that 16 TB fit.
     const auto us =
       std::max<std::int64_t>((now_ns - window_since_ns_) / 1000, 1);
+    times_[next_rate_ % windows_kept] = now_ns - window_since_ns_;
     rates_[next_rate_++ % windows_kept] =
       std::max<std::uint64_t>(window_bytes_ * 1'000'000 / std::uint64_t(us), 1);
+    forget_if_slow();
   }
   window_since_ns_ = now_ns;
   window_bytes_ = 0;
+}
+
+void link_estimator::forget_if_slow() {
+  if (next_rate_ < windows_alike)
+    return;
+  std::array<std::uint64_t, windows_kept> latest{};
+  std::int64_t time = 0;
+  std::uint64_t best = 0, worst = UINT64_MAX;
+  for (std::size_t i = next_rate_ - windows_alike; i < next_rate_; ++i) {
+    const std::size_t slot = i % windows_kept;
+    latest[slot] = rates_[slot];
+    time += times_[slot];
+    best = std::max(best, rates_[slot]);
+    worst = std::min(worst, rates_[slot]);
+  }
+  if (time >= alike_ns_min && best / 2 <= worst)
+    rates_ = latest;
 }
 
 } // namespace shoal::core

@@ -11,7 +11,10 @@
 // transit, for at least window_bytes_min bytes. The estimate is the best of the
 // latest windows_kept, since that time includes the receiver's delay until it
 // makes room: in training, which of two peers comes first to a reduction says
-// nothing about the link.
+// nothing about the link. But if the latest windows_alike took alike_ns_min
+// together, and their rates differ by no more than a factor of 2, the link has
+// become slow: what was measured before is forgotten. On a slow link 16 windows
+// would take minutes, in which plans would go on to use its former speed.
 //
 // Units: nanoseconds of any clock that never goes back; bytes per second.
 // Cost:  a few integer operations per transfer, no memory.
@@ -33,6 +36,8 @@ public:
 
   static constexpr std::size_t latencies_kept = 16;
   static constexpr std::size_t windows_kept = 16;
+  static constexpr std::size_t windows_alike = 4;
+  static constexpr std::int64_t alike_ns_min = 10'000'000'000;
 
   /// One transfer in transit.
   struct ticket {
@@ -53,6 +58,7 @@ public:
 
 private:
   void close_window(std::int64_t now_ns);
+  void forget_if_slow();
 
   std::uint64_t under_way_ = 0;
   std::uint64_t starts_ = 0;
@@ -61,6 +67,7 @@ private:
   std::array<std::uint64_t, latencies_kept> latencies_{}; ///< 0: none
   std::size_t next_latency_ = 0;
   std::array<std::uint64_t, windows_kept> rates_{}; ///< 0: none
+  std::array<std::int64_t, windows_kept> times_{};  ///< of the windows
   std::size_t next_rate_ = 0;
   std::int64_t measured_ns_ = 0; ///< time of the newest sample
 };

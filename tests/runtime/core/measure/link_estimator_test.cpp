@@ -80,6 +80,55 @@ BOOST_AUTO_TEST_CASE(receivers_that_are_late_make_no_link_slow) {
   BOOST_TEST(m.bytes_per_s() == mib * 1000);
 }
 
+// A cable that was throttled during a run was shown, and planned with, at its
+// former speed for minutes.
+BOOST_AUTO_TEST_CASE(a_fast_link_that_becomes_slow_is_noticed_in_four_windows) {
+  link_estimator m;
+  std::int64_t now = 0;
+  const auto send = [&](std::int64_t ns, std::uint64_t bytes) {
+    const auto t = m.started(now);
+    m.ended(t, now += ns, bytes, true);
+    now += 100'000'000; // computes
+  };
+  for (int i = 0; i < 64; ++i)
+    send(1'000'000, mib);
+  for (std::int64_t i = 0; i < 3; ++i) // 4 MiB in about 30 s
+    send(30'000'000'000 + i * 2'000'000'000, 4 * mib);
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+  send(31'000'000'000, 4 * mib);
+  BOOST_TEST(m.bytes_per_s() == 4 * mib / 30);
+  send(90'000'000'000, 4 * mib); // the receiver was late: no news
+  BOOST_TEST(m.bytes_per_s() == 4 * mib / 30);
+  send(4'000'000, 4 * mib); // as fast as before, at once
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+}
+
+BOOST_AUTO_TEST_CASE(delays_that_differ_or_are_short_make_no_link_slow) {
+  link_estimator m;
+  std::int64_t now = 0;
+  const auto send = [&](std::int64_t ns) {
+    const auto t = m.started(now);
+    m.ended(t, now += ns, mib, true);
+  };
+  send(1'000'000);
+  for (std::int64_t s : {9, 3, 8, 2, 6, 1, 9})
+    send(s * 1'000'000'000);
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+  for (int i = 0; i < 8; ++i)
+    send(50'000'000);
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+}
+
+// Bytes of the second one were sent in the first one's window.
+BOOST_AUTO_TEST_CASE(a_window_counts_what_started_in_it) {
+  link_estimator m;
+  const auto a = m.started(0);
+  const auto b = m.started(0);
+  m.ended(a, 1'000'000'000, 64 * mib, true);
+  m.ended(b, 1'001'000'000, 64 * mib, true);
+  BOOST_TEST(m.bytes_per_s() <= 128 * mib);
+}
+
 BOOST_AUTO_TEST_CASE(a_change_is_followed) {
   link_estimator m;
   std::int64_t now = 0;
