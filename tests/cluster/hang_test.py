@@ -193,6 +193,31 @@ def a_link_that_hangs(cluster, folder):
 
 
 @scenario
+def actors_that_hang(cluster, folder):
+    """No actor of the node runs any more, its supervisor and its timer among
+    them: only a thread that waits for none of them can end it."""
+    cluster.may_end = True
+    cluster.start_all()
+    cluster.wait_view(len(cluster.peers))
+    run = Run(cluster, folder, steps=40, width=128)
+    run.advance(10)
+    followed = cluster.peers[0]
+    names = places(cluster, followed)[1]
+    victim = next(p for p in cluster.peers
+                  if p.name in names and p is not followed)
+    with Held(victim.pid(), "caf.multiplexer"):
+        held = time.monotonic()
+        assert victim.process.wait(BAR_S) != 0
+        print(f"  the held node has ended after {time.monotonic() - held:.1f}"
+              " s", flush=True)
+    assert any("has not run for a minute: this node ends" in line
+               for line in log_of(victim))
+    assert run.finish(BAR_S) == 0
+    run.once_each()
+    assert not run.said("state lost")
+
+
+@scenario
 def a_disk_that_hangs_while_data_are_fetched(cluster, folder):
     """Every peer is a keeper: no step begins before all have the text."""
     cluster.may_end = True
