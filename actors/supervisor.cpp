@@ -7,6 +7,7 @@
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/jobs/job_log.hpp"
+#include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <caf/all.hpp>
@@ -77,6 +78,7 @@ public:
       [this](const runtime::node_stopping& m) { on_stopping(m.drain); },
       [this](const clean_again&) { clean(); },
       [this](const look_at_jobs&) { look(); },
+      [](const runtime::are_you_there&) {},
     };
   }
 

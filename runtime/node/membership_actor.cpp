@@ -1,6 +1,8 @@
 // runtime/node/membership_actor.cpp -- the product's shell_host.
 #include "runtime/node/membership_actor.hpp"
 
+#include "runtime/work/are_you_there.hpp"
+
 #include <caf/all.hpp>
 
 #include <chrono>
@@ -201,6 +203,7 @@ run_membership(caf::stateful_actor<membership_name>* self,
     [state](const cluster_timer& t) { state->fired(t.at); },
     [state](const record_written& w) { state->ended(w); },
     [state](const record_timer&) { state->try_again(); },
+    [](const are_you_there&) {},
     [self](const cluster_stop&) { self->quit(); },
   };
 }

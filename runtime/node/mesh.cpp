@@ -21,6 +21,10 @@ static constexpr std::chrono::milliseconds alive_window{1500};
 /// that asked for the revocation gets its answer first.
 static constexpr std::chrono::milliseconds client_grace{300};
 
+/// Threads that are silent for longer give no sign of life. Others may ask, too:
+/// one of them may have asked just before.
+static constexpr std::chrono::milliseconds links_silent_max{500};
+
 /// Random, but higher for a process that starts later, as far as clocks agree:
 /// of two processes with one identity that meet, the later one counts as the
 /// second.
@@ -387,6 +391,17 @@ void mesh::tick(steady_clock::time_point now) {
     return;
   next_probe_ = now + probe_interval;
   probe(now);
+}
+
+void mesh::look_for_life(const std::shared_ptr<life_sign>& tls,
+                         const std::shared_ptr<life_sign>& others) {
+  if (links_->silent_for() < links_silent_max)
+    others->give();
+  transport::tls::fabric* fabric = tls_ready_;
+  if (!fabric)
+    tls->give();
+  else if (auto answer = runtime::ask(tls))
+    fabric->run_soon([answer = std::move(answer)] {});
 }
 
 /// Measures the fabric of a pair that has been up for a while, for the values

@@ -17,6 +17,7 @@
 #include "runtime/node/gate.hpp"
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/wire/codec.hpp"
+#include "runtime/work/life_sign.hpp"
 #include "transport/line_budget.hpp"
 #include "transport/tls/fabric.hpp"
 
@@ -93,6 +94,9 @@ public:
   /// ends.
   void drop(const core::peer_id& peer) override;
   void tick(std::chrono::steady_clock::time_point now);
+  /// Lets the fabrics' threads show that they run; call it once a second.
+  void look_for_life(const std::shared_ptr<life_sign>& tls,
+                     const std::shared_ptr<life_sign>& others);
   /// Sets the members of the newest view: credits, requests for blobs and
   /// messages to roles count only from them.
   void set_members(std::set<core::peer_id> members) override;

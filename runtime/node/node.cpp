@@ -8,13 +8,13 @@
 #include "runtime/host/thread_room.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/profile.hpp"
+#include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "runtime/work/uncaught.hpp"
 
 #include <caf/all.hpp>
 #include <unistd.h>
 
-#include <cstdio>
 #include <new>
 #include <system_error>
 
@@ -68,9 +68,9 @@ static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
 }
 
 /// For a node that cannot end in order, since its parts wait for each other.
+/// What is buffered is not written: whoever writes it may be what hangs.
 [[noreturn]] static void end_process(const std::string& why) {
-  std::fprintf(stderr, "shoal: %s\n", why.c_str());
-  std::fflush(nullptr);
+  last_line(why);
   ::_exit(1);
 }
 
@@ -175,6 +175,11 @@ void node::impl::start_services() {
     return mesh_->send(to, envelope(std::move(chunk)));
   };
   exchange_ = make_blob_exchange(std::move(x));
+  signs_.timer = life_->expect_sign("the timer of this node");
+  signs_.membership = life_->expect_sign("the membership actor");
+  signs_.supervisor = life_->expect_sign("the supervisor of jobs");
+  signs_.tls = life_->expect_sign("the thread of TLS connections");
+  signs_.links = life_->expect_sign("a thread that moves tensors");
   membership_ = spawn_membership(*system_, *this, pending_events_);
   start_requests();
   mesh_config m;
@@ -200,12 +205,14 @@ void node::impl::start_services() {
     std::make_unique<control>(control_socket(setup_.data_dir), *clients_);
   control_ready_ = control_.get();
   pulse_ = system_->spawn(pulse, std::function<void()>([this] {
+                            signs_.timer->give();
                             steady_clock::time_point now = steady_clock::now();
                             mesh_->tick(now);
                             exchange_->tick(now.time_since_epoch().count());
                             if (now < next_look_)
                               return;
                             next_look_ = now + look_period;
+                            look_for_life();
                             look_at_profile();
                             journal_->retry();
                           }));
@@ -245,6 +252,18 @@ void node::impl::start_wiring() {
   p.exchange = exchange_.get();
   p.roles = &roles_;
   wiring_ = std::make_unique<node_wiring>(std::move(p), *mesh_, *this);
+}
+
+/// The pulse asks, but what it asks may stop it: then it gives no sign itself.
+void node::impl::look_for_life() {
+  mesh_->look_for_life(signs_.tls, signs_.links);
+  if (auto answer = ask(signs_.membership))
+    caf::anon_send(membership_, are_you_there{std::move(answer)});
+  const caf::actor jobs = supervisor();
+  if (!jobs) // there is no view yet
+    signs_.supervisor->give();
+  else if (auto answer = ask(signs_.supervisor))
+    caf::anon_send(jobs, are_you_there{std::move(answer)});
 }
 
 /// Makes a new profile from the speed of links and the time of steps, if it is
@@ -350,6 +369,10 @@ void node::impl::left(bool clean) {
 void node::impl::stopped(const std::string& why) {
   if (config_.observer.stopped)
     config_.observer.stopped(why);
+}
+
+void node::impl::silent(const std::string& part) {
+  last_line(part + " has not run for a minute: this node ends");
 }
 
 void node::impl::hangs() {

@@ -44,7 +44,8 @@ namespace shoal::runtime {
 
 /// How often full queues are tried again and time limits looked at.
 inline constexpr std::chrono::milliseconds pulse_period{100};
-/// How often links are looked at for the profile.
+/// How often links are looked at for the profile, and each part is asked for a
+/// sign of life.
 inline constexpr std::chrono::seconds look_period{1};
 
 class node::impl final : public life_handler,
@@ -79,6 +80,7 @@ private:
   void require_threads() const;
   void start_parts();
   void look_at_profile();
+  void look_for_life();
 
   // node_views.cpp
   void say_if(const known_nodes::line& line);
@@ -91,6 +93,7 @@ private:
   // life_handler
   void end_parts() override;
   void stopped(const std::string& why) override;
+  void silent(const std::string& part) override;
   void hangs() override;
 
   // mesh_handler
@@ -193,6 +196,10 @@ private:
   std::unique_ptr<timeline> timeline_; ///< before all that is traced
   std::unique_ptr<profile_keeper> keeper_;
   std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's
+  /// Of those without which a node is only there to be waited for.
+  struct watched_parts {
+    std::shared_ptr<life_sign> timer, membership, supervisor, tls, links;
+  } signs_;
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;

@@ -128,8 +128,8 @@ void node::impl::worked(const core::island_id& id, core::nanoseconds busy) {
 }
 
 void node::impl::hung(const std::string& why) {
+  life_->hang(); // first: this thread may be stopped by what hangs
   say("[node] " + why + ": this node ends");
-  life_->hang();
   end(why);
 }
 

@@ -32,15 +32,6 @@ constexpr int line_wait_ms = 1000;
 /// Bytes that a descriptor that polls as writable accepts without blocking.
 constexpr std::size_t line_bytes_max = PIPE_BUF;
 
-void put_line(const std::string& text) {
-  const std::string line =
-    "shoal: " + core::shown(text, line_bytes_max - 8) + "\n";
-  pollfd out{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&out, 1, line_wait_ms) > 0)
-    static_cast<void>(
-      posix::write_all(STDERR_FILENO, std::as_bytes(std::span(line))));
-}
-
 struct actor_names {
   std::mutex mutex;
   std::map<std::uint64_t, std::string> roles;
@@ -65,13 +56,22 @@ std::string name_of(const caf::scheduled_actor& actor) {
   char thread[16] = "?";
   pthread_getname_np(pthread_self(), thread, sizeof thread);
   const std::string what = current_exception_text();
-  put_line(std::string("internal error: the thread ") + thread
-           + (what.empty() ? " called std::terminate" : " threw " + what)
-           + "; this process ends, start it again");
+  last_line(std::string("internal error: the thread ") + thread
+            + (what.empty() ? " called std::terminate" : " threw " + what)
+            + "; this process ends, start it again");
   std::abort();
 }
 
 } // namespace
+
+void last_line(const std::string& text) {
+  const std::string line =
+    "shoal: " + core::shown(text, line_bytes_max - 8) + "\n";
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, line_wait_ms) > 0)
+    static_cast<void>(
+      posix::write_all(STDERR_FILENO, std::as_bytes(std::span(line))));
+}
 
 void report_uncaught() {
   std::set_terminate(terminated);
@@ -109,7 +109,7 @@ caf::scheduled_actor::default_exception_handler(pointer self,
   } catch (...) {
     what = current_exception_text();
   }
-  put_line("internal error: " + name_of(*self) + " threw " + what
-           + "; this process ends, start it again");
+  last_line("internal error: " + name_of(*self) + " threw " + what
+            + "; this process ends, start it again");
   std::_Exit(EXIT_FAILURE);
 }

@@ -27,6 +27,10 @@ namespace shoal::runtime {
 /// exceptions.
 void report_uncaught();
 
+/// Prints `text` to stderr as the last line of a process. Waits for no lock, and
+/// a second at most for a reader that stalls.
+void last_line(const std::string& text);
+
 /// Sets the role to be named in reports about the actor with this id.
 void name_actor(std::uint64_t id, std::string role);
 

@@ -20,16 +20,21 @@ from lifecycle_support import (Run, log_of, places, run_scenarios, scenario,
 WALL = 0x40000000
 PTRACE_CONT, PTRACE_DETACH = 7, 17
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
-FUTEX, FUTEX_WAKE = 202, 1
+FUTEX, FUTEX_WAKE, YIELD, EPOLL = 202, 1, 24, (232, 281)
 # read, write, poll, pread64, pwrite64, fsync, fdatasync, epoll_wait, epoll_pwait
 QUIET = {FUTEX, 0, 1, 7, 17, 18, 74, 75, 232, 281}  # of x86-64
+FABRICS = ("shoal-shm",)
 BAR_S = 10 * 30  # what tests wait for: ten times what it should take
 
 
-def holds_a_lock(task):
+def holds_a_lock(task, name):
     """Whether a stopped thread may have a lock that all others wait for: it is
-    in a library (malloc), or in a call that neither waits nor moves data."""
+    in a library (malloc), or in a call that neither waits nor moves data. The
+    thread of a fabric also locks its queue in each turn, for the job's actor
+    too: it has no lock for certain where it sleeps or yields."""
     number, *rest = (task / "syscall").read_text(encoding="utf-8").split()
+    if name in FABRICS:
+        return int(number) not in (YIELD, *EPOLL)
     if int(number) >= 0:
         waking = (int(number) == FUTEX
                   and int(rest[1], 16) & 0x7f == FUTEX_WAKE)
@@ -54,6 +59,7 @@ class Held:
             if comm == name:
                 self.threads.append(int(task.name))
         assert self.threads, f"no thread is called {name}"
+        self.name = name
         self.release = threading.Event()
         self.holding = threading.Event()
         self.wrong = None
@@ -80,8 +86,7 @@ class Held:
         for thread in self.threads:
             libc.ptrace(PTRACE_DETACH, thread, None, None)
 
-    @staticmethod
-    def _stop(libc, thread):
+    def _stop(self, libc, thread):
         def ask(request):
             if libc.ptrace(request, thread, None, None) != 0:
                 raise OSError(ctypes.get_errno(), "ptrace")
@@ -89,7 +94,7 @@ class Held:
         while True:
             ask(PTRACE_INTERRUPT)
             os.waitpid(thread, WALL)
-            if not holds_a_lock(pathlib.Path(f"/proc/{thread}")):
+            if not holds_a_lock(pathlib.Path(f"/proc/{thread}"), self.name):
                 return
             ask(PTRACE_CONT)
 
@@ -185,6 +190,31 @@ def a_link_that_hangs(cluster, folder):
     finds out by a budget of its own, not when it cannot stop later."""
     run = hold(cluster, folder, "shoal-shm")
     assert run.said("its links stand still")
+
+
+@scenario
+def actors_that_hang(cluster, folder):
+    """No actor of the node runs any more, its supervisor and its timer among
+    them: only a thread that waits for none of them can end it."""
+    cluster.may_end = True
+    cluster.start_all()
+    cluster.wait_view(len(cluster.peers))
+    run = Run(cluster, folder, steps=40, width=128)
+    run.advance(10)
+    followed = cluster.peers[0]
+    names = places(cluster, followed)[1]
+    victim = next(p for p in cluster.peers
+                  if p.name in names and p is not followed)
+    with Held(victim.pid(), "caf.multiplexer"):
+        held = time.monotonic()
+        assert victim.process.wait(BAR_S) != 0
+        print(f"  the held node has ended after {time.monotonic() - held:.1f}"
+              " s", flush=True)
+    assert any("has not run for a minute: this node ends" in line
+               for line in log_of(victim))
+    assert run.finish(BAR_S) == 0
+    run.once_each()
+    assert not run.said("state lost")
 
 
 @scenario

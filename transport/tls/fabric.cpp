@@ -153,6 +153,13 @@ void fabric::set_keys(keyring keys) {
     asio::post(e->io, [e, shared] { e->use(shared); });
 }
 
+void fabric::run_soon(std::function<void()> event) {
+  auto* e = impl_.get();
+  std::lock_guard guard(e->mutex);
+  if (!e->closing)
+    asio::post(e->io, std::move(event));
+}
+
 traffic fabric::traffic_with(const peer_id& peer) const {
   std::lock_guard guard(impl_->mutex);
   const auto p = impl_->find(peer);

@@ -105,6 +105,8 @@ public:
   /// Replaces config::cluster_key; peers that the keyring revokes are dropped
   /// at once.
   void set_keys(keyring keys);
+  /// Runs `event` on the progress thread, or drops it when the fabric closes.
+  void run_soon(std::function<void()> event);
   traffic traffic_with(const peer_id& peer) const override;
   void close() override;
 

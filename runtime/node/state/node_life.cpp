@@ -71,8 +71,17 @@ void node_life::fail(const std::string& why) {
 }
 
 void node_life::hang() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!hung_at_)
+      hung_at_ = clock::now();
+  }
+  changed_.notify_all();
+}
+
+std::shared_ptr<life_sign> node_life::expect_sign(std::string part) {
   std::lock_guard lock(mutex_);
-  hung_ = true;
+  return signs_.add(std::move(part));
 }
 
 void node_life::stop() {
@@ -139,9 +148,22 @@ void node_life::end_parts() {
 
 void node_life::watch() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return shutdown_at_.has_value(); });
-  const auto most = hung_ ? config_.hung_shutdown_max : config_.shutdown_max;
-  if (changed_.wait_until(lock, *shutdown_at_ + most, [this] { return down_; }))
+  const auto ends = [this] { return hung_at_ || shutdown_at_; };
+  while (!changed_.wait_for(lock, config_.look_every, ends)) {
+    const auto part = signs_.look(config_.silent_looks_max);
+    if (!part)
+      continue;
+    hung_at_ = clock::now();
+    ending_ = true;
+    failed_ = true;
+    changed_.notify_all();
+    lock.unlock();
+    node_.silent(*part);
+    lock.lock();
+  }
+  const clock::time_point end = hung_at_ ? *hung_at_ + config_.hung_shutdown_max
+                                         : *shutdown_at_ + config_.shutdown_max;
+  if (changed_.wait_until(lock, end, [this] { return down_; }))
     return;
   lock.unlock();
   node_.hangs();

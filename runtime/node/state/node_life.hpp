@@ -7,15 +7,21 @@
 //      +-------------> the parts end --> stopped
 //
 // Two threads wait from the start, so that the end needs no new one: the reaper
-// ends the parts, and the watchdog acts if that hangs.
+// ends the parts, and the watchdog acts if that hangs. The watchdog also looks
+// at the signs of life of the parts, and ends the node if one of them does not
+// run: the parts cannot do that for each other, because one of them may hold a
+// lock for which the others wait. It waits for no lock but the one of this
+// class, under which nothing is called.
 //
 // L-1: end_parts() is called once. L-2: stopped() is called once, after it, and
 // only of a node that had started.
 //
 // Threads: any; the handler is called on the reaper's thread, but for
-//          abandon(), which calls end_parts() on its caller's, and hangs(),
-//          which the watchdog calls. No lock is held meanwhile.
+//          abandon(), which calls end_parts() on its caller's, and silent()
+//          and hangs(), which the watchdog calls. No lock is held meanwhile.
 #pragma once
+
+#include "runtime/work/life_sign.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -34,7 +40,9 @@ public:
   virtual void end_parts() = 0;
   /// The node has ended.
   virtual void stopped(const std::string& why) = 0;
-  /// end_parts() has not returned in time.
+  /// A part gives no sign of life: the node ends. Must not wait for any part.
+  virtual void silent(const std::string& part) = 0;
+  /// The node has not ended in time, and will not. Must not wait for any part.
   virtual void hangs() = 0;
 };
 
@@ -44,9 +52,14 @@ public:
     /// Time from the start of the end to its last line: after that a part that
     /// hangs cannot be trusted with data.
     std::chrono::milliseconds shutdown_max{15000};
-    /// The same if work is known to hang: time enough to write the flight
-    /// record.
+    /// Time from hang() or silent() on: enough to write the flight record.
     std::chrono::milliseconds hung_shutdown_max{3000};
+    /// How often the watchdog looks at the signs of life.
+    std::chrono::milliseconds look_every{1000};
+    /// A part that gave no sign in so many looks will never run again. A minute:
+    /// the supervisor, which knows more of what hangs, finds a job's actor in
+    /// less.
+    int silent_looks_max = 60;
   };
 
   /// @param node outlives it
@@ -69,8 +82,12 @@ public:
   void left(bool clean);
   /// The node cannot go on.
   void fail(const std::string& why);
-  /// Work hangs and will not end in order. Does not end the node by itself.
+  /// Work hangs and will not end in order: fail() is to follow, but the process
+  /// ends soon even if it does not.
   void hang();
+  /// From now on the node ends if the result is not given as a sign at least
+  /// every silent_looks_max looks. `part`: what a line calls it.
+  std::shared_ptr<life_sign> expect_sign(std::string part);
   /// Ends the node as if it had been killed, and waits for its end.
   void stop();
 
@@ -94,11 +111,12 @@ private:
   bool released_ = false;
   bool ending_ = false; ///< the reaper has to act
   bool failed_ = false;
-  bool hung_ = false;
   bool stopped_ = false;
   std::string why_;
   std::optional<clock::time_point> deadline_; ///< of leaving
   std::optional<clock::time_point> shutdown_at_;
+  std::optional<clock::time_point> hung_at_;
+  life_signs signs_;
   bool down_ = false; ///< the parts have ended
   std::thread reaper_;
   std::thread watchdog_;

@@ -9,6 +9,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
+#include <future>
+
 namespace shoal::runtime {
 namespace {
 
@@ -36,7 +39,11 @@ public:
   void connect_failed(const std::string&, std::error_code) override {}
   void reached(const std::string&, const peer&) override {}
   void refused(tls::refusal, const std::string&) override {}
-  void take(const peer&, core::cluster::message&&) override { ++received; }
+  void take(const peer&, core::cluster::message&&) override {
+    if (on_message)
+      on_message();
+    ++received;
+  }
   void take(const peer&, core::job_message&&) override { ++received; }
   void take(const peer&, blob_request&&) override { ++received; }
   void take(const peer&, blob_chunk&&) override { ++received; }
@@ -46,6 +53,7 @@ public:
   void client_gone(const peer&) override {}
   void say(const std::string& line) override { said.add(line); }
 
+  std::function<void()> on_message; ///< on the thread of TLS
   std::atomic<int> received{0};
   std::atomic<int> asked{0};
   std::atomic<int> downs{0};
@@ -126,6 +134,27 @@ BOOST_AUTO_TEST_CASE(many_wrong_addresses_write_few_lines) {
   const auto said = w.told.said.count("an address that is not its own");
   BOOST_TEST(said >= 1);
   BOOST_TEST(said < 100); // as many at once as there may be, and one a second
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_stands_still_gives_no_sign_of_life) {
+  world w;
+  const auto tls = std::make_shared<life_sign>();
+  const auto others = std::make_shared<life_sign>();
+  w.node->look_for_life(tls, others);
+  BOOST_TEST(swarm::until([&] { return tls->given() == 1; }));
+  BOOST_TEST(others->given() == 1u);
+  std::promise<void> stands, goes_on;
+  w.told.on_message = [&] {
+    stands.set_value();
+    goes_on.get_future().wait();
+  };
+  w.send(core::cluster::message{});
+  stands.get_future().wait();
+  w.node->look_for_life(tls, others);
+  w.node->look_for_life(tls, others);
+  BOOST_TEST(tls->given() == 1u);
+  goes_on.set_value();
+  BOOST_TEST(swarm::until([&] { return tls->given() == 2; }));
 }
 
 BOOST_AUTO_TEST_CASE(roles_hear_members_only) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 namespace shoal::runtime {
 
@@ -22,12 +23,22 @@ struct lived final : life_handler {
   }
   void stopped(const std::string& text) override { why = text; }
   void hangs() override { hung.set_value(); }
+  void silent(const std::string& part) override { silent_part = part; }
 
   bool waits = false; ///< for the watchdog
   std::atomic<int> ends{0};
-  std::string why; ///< read after the end
+  std::string why;         ///< read after the end
+  std::string silent_part; ///< read after the end
   std::promise<void> hung;
 };
+
+/// A life that looks all the time, so that nothing here waits.
+node_life::config impatient() {
+  node_life::config c;
+  c.look_every = 1ms;
+  c.hung_shutdown_max = 1ms;
+  return c;
+}
 
 } // namespace
 
@@ -107,6 +118,70 @@ BOOST_AUTO_TEST_CASE(the_watchdog_acts_when_the_parts_do_not_end) {
   BOOST_TEST(!life.ending());
   life.stop();
   BOOST_TEST(l.why == "stopped");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_whose_work_hangs_ends_even_if_nobody_ends_it) {
+  lived l;
+  node_life life(l, impatient());
+  life.started();
+  life.hang(); // whoever finds that may be stuck before it says so
+  l.hung.get_future().wait();
+  BOOST_TEST(!life.ending()); // the watchdog alone has acted
+}
+
+BOOST_AUTO_TEST_CASE(a_part_that_shows_no_life_ends_the_node) {
+  lived l;
+  l.waits = true; // as the end of such a part does
+  node_life life(l, impatient());
+  const auto first = life.expect_sign("the first");
+  const auto second = life.expect_sign("the second");
+  std::atomic<bool> over = false;
+  std::thread alive([&] { // gives its sign in every look
+    while (!over) {
+      second->give();
+      std::this_thread::yield();
+    }
+  });
+  life.started();
+  BOOST_TEST(life.wait_stopped(20s));
+  over = true;
+  alive.join();
+  BOOST_TEST(life.failed());
+  BOOST_TEST(l.ends == 1);
+  BOOST_TEST(l.silent_part == "the first");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(signs_of_life)
+
+BOOST_AUTO_TEST_CASE(silence_counts_from_the_last_sign) {
+  life_signs signs;
+  BOOST_TEST(!signs.look(1)); // nobody is watched
+  const auto a = signs.add("a");
+  const auto b = signs.add("b");
+  BOOST_TEST(!signs.look(3));
+  BOOST_TEST(!signs.look(3));
+  a->give();
+  BOOST_TEST(signs.look(3).value_or("") == "b");
+  b->give();
+  BOOST_TEST(!signs.look(3));
+  BOOST_TEST(!signs.look(3));
+  a->give();
+  BOOST_TEST(!signs.look(3));
+  BOOST_TEST(signs.look(3).value_or("") == "b");
+}
+
+BOOST_AUTO_TEST_CASE(a_question_is_answered_when_it_is_released) {
+  const auto sign = std::make_shared<life_sign>();
+  std::shared_ptr<void> question = ask(sign);
+  BOOST_TEST(bool(question));
+  BOOST_TEST(!ask(sign)); // one at a time: they would pile up
+  BOOST_TEST(sign->given() == 0u);
+  question.reset();
+  BOOST_TEST(sign->given() == 1u);
+  BOOST_TEST(bool(ask(sign)));
+  BOOST_TEST(sign->given() == 2u); // dropped, which is an answer
 }
 
 BOOST_AUTO_TEST_SUITE_END()
