@@ -199,7 +199,7 @@ private:
             for (const unit_ptr& u : compute->units)
               units.push_back(u.get());
             compute->stage = std::make_unique<model::stage_model>(
-              std::move(units), backend, nullptr, factors);
+              std::move(units), backend, factors);
           }
           for (const unit_ptr& u : zero)
             u->zero_gradients(backend);
