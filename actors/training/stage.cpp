@@ -204,7 +204,7 @@ private:
           for (const unit_ptr& u : zero)
             u->zero_gradients(backend);
         },
-        {});
+        {}, {config_.world->job});
     }
     advance();
   }
@@ -322,7 +322,8 @@ private:
       },
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
-      });
+      },
+      {config_.world->job});
   }
 
   void forward(const work_item& item) {
