@@ -127,7 +127,8 @@ void copy_next(writer_actor* self, const shard_writer_config& config) {
     },
     [to = caf::actor_cast<caf::actor>(self), m = unit_copied{s.turn}] {
       caf::anon_send(to, m);
-    });
+    },
+    {config.world->job});
 }
 
 void write_next(writer_actor* self, const shard_writer_config& config) {

@@ -251,17 +251,22 @@ std::function<void(std::function<void()>)> job_actor::poster() {
 void job_actor::compute(std::function<void(kernels::backend&)> work,
                         std::function<void()> then) {
   node().device().submit(
-    std::move(work), [post = poster(), world = world_, then = std::move(then)] {
+    std::move(work),
+    [post = poster(), world = world_, then = std::move(then)] {
       ++world->finished;
       post(then);
-    });
+    },
+    {config_.entry.id});
 }
 
 void job_actor::fence(std::function<void()> then) {
-  node().reductions().submit(
-    {}, [post = poster(), device = &node().device(), then = std::move(then)] {
-      device->submit({}, [post, then] { post(then); });
-    });
+  node().reductions().submit({},
+                             [post = poster(), device = &node().device(),
+                              then = std::move(then), job = config_.entry.id] {
+                               device->submit({}, [post, then] { post(then); },
+                                              {job});
+                             },
+                             {config_.entry.id});
 }
 
 // Start and end of sub-plans.

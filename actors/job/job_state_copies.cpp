@@ -46,7 +46,8 @@ void job_actor::act(const take_copies& a) {
           --reading_state_;
           prepare_if_complete();
         });
-      });
+      },
+      {config_.entry.id});
   }
   for (const std::uint32_t u : a.followed) {
     buffer into = world_->state_buffers.get(3 * sizeof(float)

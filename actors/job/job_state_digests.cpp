@@ -40,7 +40,8 @@ void job_actor::take_digests(const run_step& a) {
           digests_ = *out;
         prepare_if_complete();
       });
-    });
+    },
+    {config_.entry.id});
 }
 
 void job_actor::act(const state_differs& a) {

@@ -195,7 +195,8 @@ void job_actor::act(const send_unit& a) {
              ++i)
           send_piece(out);
       });
-    });
+    },
+    {config_.entry.id});
 }
 
 /// False once the unit is sent anew, or under another sub-plan.

@@ -69,7 +69,8 @@ void job_actor::act(const serve_unit& a) {
     [links = &node().links(), a, from, sent] {
       links->send(a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
                   from.shared(), sent);
-    });
+    },
+    {config_.entry.id});
 }
 
 void job_actor::act(const initialise_unit& a) {

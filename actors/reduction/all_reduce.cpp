@@ -232,7 +232,8 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
       },
       [self = shared_from_this(), w, piece] {
         self->later([self, w, piece] { self->summed(w, piece); });
-      });
+      },
+      {settings.job});
     w->parts[piece].clear();
   }
 

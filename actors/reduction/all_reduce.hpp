@@ -53,6 +53,7 @@ public:
     runtime::device_queue* sums = nullptr;
     buffer_pool* buffers = nullptr;
     std::uint64_t plan = 0;      ///< digest, part of all tags
+    core::job_id job = 0;        ///< whose work the sums are
     core::peer_id self{};        ///< this peer
     std::shared_ptr<void> lease; ///< copied by transfers into buckets
     /// Called once per bucket of a step: its sum is in place and no part of it

@@ -97,7 +97,8 @@ void gradient_copies::send_to_arrival(model::unit_index unit,
           if (!error) // on an error the peer is lost: a new plan follows
             post([this, unit, to, order] { arrival_sent(unit, to, order); });
         });
-    });
+    },
+    {here_.place().job});
 }
 
 void gradient_copies::arrival_sent(model::unit_index unit,

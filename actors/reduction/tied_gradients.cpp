@@ -97,7 +97,8 @@ void tied_gradients::submit() {
         if (step == step_)
           to_.tied_added();
       });
-    });
+    },
+    {here_.place().job});
 }
 
 } // namespace shoal::actors

@@ -199,12 +199,12 @@ private:
             for (const unit_ptr& u : compute->units)
               units.push_back(u.get());
             compute->stage = std::make_unique<model::stage_model>(
-              std::move(units), backend, nullptr, factors);
+              std::move(units), backend, factors);
           }
           for (const unit_ptr& u : zero)
             u->zero_gradients(backend);
         },
-        {});
+        {}, {config_.world->job});
     }
     advance();
   }
@@ -322,7 +322,8 @@ private:
       },
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
-      });
+      },
+      {config_.world->job});
   }
 
   void forward(const work_item& item) {

@@ -1,4 +1,4 @@
-// runtime/model/block.cpp -- one decoder block: forward, B and W.
+// runtime/model/block.cpp -- one decoder block: the passes forward, B and W.
 #include "runtime/model/block.hpp"
 
 #include <algorithm>
@@ -94,36 +94,6 @@ void add_half(const block_context& c, matrix_view<float> y_TD,
   }
 }
 
-void attention_forward(const block_context& c, const unit_state& unit,
-                       const block_tensors<const float>& w,
-                       block_activations& a) {
-  kernels::backend& dev = c.device;
-  const model_config& m = c.config;
-  const std::size_t nh = m.num_attention_heads * m.head_dim;
-  const std::size_t kh = m.num_key_value_heads * m.head_dim;
-  const activation h1_TD = c.take(m.hidden_size);
-  a.q_TNH = c.take(nh);
-  a.k_TKH = c.take(kh);
-  a.v_TKH = c.take(kh);
-  a.o_TNH = c.take(nh);
-  a.lse_NT = activation(c.pool, c.sequences * m.num_attention_heads, c.tokens);
-  a.x2_TD = c.take(m.hidden_size);
-  c.ops.norm(h1_TD.matrix(), a.x_TD.matrix(), w.attention_norm, &a.r1_T,
-             &c.pool);
-  project_heads(c, a.q_TNH.matrix(), h1_TD.matrix(), w.q, w.q_norm_H, a.q_norm);
-  project_heads(c, a.k_TKH.matrix(), h1_TD.matrix(), w.k, w.k_norm_H, a.k_norm);
-  c.ops.product(a.v_TKH.matrix(), h1_TD.matrix(), w.v);
-  dev.attention(a.o_TNH.matrix(), a.lse_NT.matrix(), a.q_TNH.matrix(),
-                a.k_TKH.matrix(), a.v_TKH.matrix(), c.attention(unit.unit()));
-  if (c.kind.post_norms)
-    a.a_TD = c.take(m.hidden_size);
-  const auto sum_TD = (c.kind.post_norms ? a.a_TD : a.x2_TD).matrix();
-  c.ops.product(sum_TD, a.o_TNH.matrix(), w.o);
-  c.reducer.reduce(reduce_point::attention_output, unit.unit(), sum_TD);
-  add_half(c, a.x2_TD.matrix(), a.x_TD.matrix(), sum_TD, w.attention_post_norm,
-           &a.ra_T);
-}
-
 /// One MLP on all rows: sum_TD from h2_TD.
 void mlp_forward(const block_context& c,
                  const mlp_tensors<linear_view<const float>>& w,
@@ -141,33 +111,105 @@ void mlp_forward(const block_context& c,
   c.ops.product(sum_TD, act_TF.matrix(), w.down);
 }
 
-/// The second half of a block: y_TD from a.x2_TD.
-void second_half(const block_context& c, const unit_state& unit,
-                 const block_tensors<const float>& w, block_activations& a,
-                 matrix_view<float> y_TD) {
-  const activation h2_TD = c.take(c.config.hidden_size);
-  c.ops.norm(h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
-  if (c.kind.post_norms)
-    a.m_TD = c.take(c.config.hidden_size);
-  const auto sum_TD = c.kind.post_norms ? a.m_TD.matrix() : y_TD;
-  if (w.experts.empty())
-    mlp_forward(c, w.mlp, a, h2_TD.matrix(), sum_TD);
-  else
-    experts_forward(c, w, a.experts, h2_TD.matrix(), sum_TD);
-  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), sum_TD);
-  add_half(c, y_TD, a.x2_TD.matrix(), sum_TD, w.mlp_post_norm, &a.rm_T);
-}
+class forward_pass final : public pass_by_table<forward_pass> {
+public:
+  forward_pass(const block_context& c, const unit_state& unit,
+               block_activations& a, matrix_view<float> y_TD)
+    : c_(c), unit_(unit.unit()), w_(block_parameters(unit)), a_(a),
+      y_TD_(y_TD) {
+    static constexpr segment dense[] = {
+      &forward_pass::attention, &forward_pass::mlp, &forward_pass::finish};
+    static constexpr segment sparse[] = {
+      &forward_pass::attention, &forward_pass::route, &forward_pass::experts,
+      &forward_pass::combine, &forward_pass::finish};
+    if (w_.experts.empty())
+      follow(dense);
+    else
+      follow(sparse);
+  }
 
-} // namespace
+private:
+  std::optional<exchange> attention() {
+    const model_config& m = c_.config;
+    const std::size_t nh = m.num_attention_heads * m.head_dim;
+    const std::size_t kh = m.num_key_value_heads * m.head_dim;
+    const activation h1_TD = c_.take(m.hidden_size);
+    const auto h1 = h1_TD.matrix();
+    a_.q_TNH = c_.take(nh);
+    a_.k_TKH = c_.take(kh);
+    a_.v_TKH = c_.take(kh);
+    a_.o_TNH = c_.take(nh);
+    a_.lse_NT =
+      activation(c_.pool, c_.sequences * m.num_attention_heads, c_.tokens);
+    a_.x2_TD = c_.take(m.hidden_size);
+    c_.ops.norm(h1, a_.x_TD.matrix(), w_.attention_norm, &a_.r1_T, &c_.pool);
+    project_heads(c_, a_.q_TNH.matrix(), h1, w_.q, w_.q_norm_H, a_.q_norm);
+    project_heads(c_, a_.k_TKH.matrix(), h1, w_.k, w_.k_norm_H, a_.k_norm);
+    c_.ops.product(a_.v_TKH.matrix(), h1, w_.v);
+    c_.device.attention(a_.o_TNH.matrix(), a_.lse_NT.matrix(),
+                        a_.q_TNH.matrix(), a_.k_TKH.matrix(), a_.v_TKH.matrix(),
+                        c_.attention(unit_));
+    if (c_.kind.post_norms)
+      a_.a_TD = c_.take(m.hidden_size);
+    c_.ops.product(attention_sum(), a_.o_TNH.matrix(), w_.o);
+    return exchange{exchange_point::attention_output, unit_, attention_sum()};
+  }
 
-void block_forward(const block_context& c, const unit_state& unit,
-                   block_activations& a, matrix_view<float> y_TD) {
-  const auto w = block_parameters(unit);
-  attention_forward(c, unit, w, a);
-  second_half(c, unit, w, a, y_TD);
-}
+  std::optional<exchange> mlp() {
+    const activation h2_TD = begin_second_half();
+    mlp_forward(c_, w_.mlp, a_, h2_TD.matrix(), mlp_sum());
+    return exchange{exchange_point::mlp_output, unit_, mlp_sum()};
+  }
 
-namespace {
+  std::optional<exchange> route() {
+    const activation h2_TD = begin_second_half();
+    route_rows(c_, w_, a_.experts, h2_TD.matrix());
+    return exchange{exchange_point::expert_rows, unit_,
+                    a_.experts.x_SD.matrix(), &a_.experts.by};
+  }
+
+  std::optional<exchange> experts() {
+    experts_forward(c_, w_, a_.experts);
+    return exchange{exchange_point::expert_results, unit_,
+                    a_.experts.y_SD.matrix(), &a_.experts.by};
+  }
+
+  std::optional<exchange> combine() {
+    combine_rows(c_, a_.experts, mlp_sum());
+    return exchange{exchange_point::mlp_output, unit_, mlp_sum()};
+  }
+
+  std::optional<exchange> finish() {
+    add_half(c_, y_TD_, a_.x2_TD.matrix(), mlp_sum(), w_.mlp_post_norm,
+             &a_.rm_T);
+    return std::nullopt;
+  }
+
+  /// Adds the attention's half. @returns the input of the MLP or the experts
+  activation begin_second_half() {
+    add_half(c_, a_.x2_TD.matrix(), a_.x_TD.matrix(), attention_sum(),
+             w_.attention_post_norm, &a_.ra_T);
+    activation h2_TD = c_.take(c_.config.hidden_size);
+    c_.ops.norm(h2_TD.matrix(), a_.x2_TD.matrix(), w_.mlp_norm, &a_.r2_T,
+                &c_.pool);
+    if (c_.kind.post_norms)
+      a_.m_TD = c_.take(c_.config.hidden_size);
+    return h2_TD;
+  }
+
+  matrix_view<float> attention_sum() const {
+    return (c_.kind.post_norms ? a_.a_TD : a_.x2_TD).matrix();
+  }
+  matrix_view<float> mlp_sum() const {
+    return c_.kind.post_norms ? a_.m_TD.matrix() : y_TD_;
+  }
+
+  const block_context& c_;
+  const unit_index unit_;
+  const block_tensors<const float> w_;
+  block_activations& a_;
+  const matrix_view<float> y_TD_;
+};
 
 /// The gradient of the sum that a half block adds, before its post-norm: dy
 /// itself if there is no post-norm.
@@ -196,69 +238,107 @@ void mlp_input_gradient(const block_context& c,
                                c.kind.gated ? into::add : into::overwrite);
 }
 
-/// B of the second half: a.dx2_TD from a.dy_TD.
-void second_half_input_gradient(const block_context& c, const unit_state& unit,
-                                const block_tensors<const float>& w,
-                                block_activations& a) {
-  a.dh2_TD = c.take(c.config.hidden_size);
-  a.dx2_TD = c.take(c.config.hidden_size);
-  const auto dm_TD =
-    half_gradient(c, a.dy_TD, w.mlp_post_norm, a.m_TD, a.rm_T, a.dm_TD);
-  if (w.experts.empty())
-    mlp_input_gradient(c, w.mlp, a, dm_TD);
-  else
-    experts_input_gradient(c, w, a.experts, dm_TD, a.dh2_TD.matrix());
-  c.reducer.reduce(reduce_point::mlp_input_gradient, unit.unit(),
-                   a.dh2_TD.matrix());
-  c.device.copy(a.dx2_TD.matrix(), a.dy_TD.matrix());
-  c.ops.norm_input_gradient(a.dx2_TD.matrix(), a.dh2_TD.matrix(),
-                            a.x2_TD.matrix(), w.mlp_norm, a.r2_T, into::add);
-}
+class input_gradient_pass final : public pass_by_table<input_gradient_pass> {
+public:
+  input_gradient_pass(const block_context& c, const unit_state& unit,
+                      block_activations& a, matrix_view<float> dx_TD)
+    : c_(c), unit_(unit.unit()), w_(block_parameters(unit)), a_(a),
+      dx_TD_(dx_TD) {
+    using self = input_gradient_pass;
+    static constexpr segment dense[] = {&self::mlp, &self::attention,
+                                        &self::finish};
+    static constexpr segment sparse[] = {&self::expert_outputs, &self::experts,
+                                         &self::router, &self::attention,
+                                         &self::finish};
+    if (w_.experts.empty())
+      follow(dense);
+    else
+      follow(sparse);
+  }
 
-/// B of the attention: dx_TD from a.dx2_TD.
-void attention_input_gradient(const block_context& c, const unit_state& unit,
-                              const block_tensors<const float>& w,
-                              block_activations& a, matrix_view<float> dx_TD) {
-  const std::size_t nh = a.q_TNH.matrix().cols;
-  const std::size_t kh = a.k_TKH.matrix().cols;
-  activation do_TNH = c.take(nh);
-  a.dq_TNH = c.take(nh);
-  a.dk_TKH = c.take(kh);
-  a.dv_TKH = c.take(kh);
-  a.dh1_TD = c.take(c.config.hidden_size);
-  const auto da_TD =
-    half_gradient(c, a.dx2_TD, w.attention_post_norm, a.a_TD, a.ra_T, a.da_TD);
-  c.ops.product_input_gradient(do_TNH.matrix(), da_TD, w.o);
-  c.device.attention_backward(
-    a.dq_TNH.matrix(), a.dk_TKH.matrix(), a.dv_TKH.matrix(), do_TNH.matrix(),
-    a.q_TNH.matrix(), a.k_TKH.matrix(), a.v_TKH.matrix(), a.o_TNH.matrix(),
-    a.lse_NT.matrix(), c.attention(unit.unit()));
-  heads_gradient(c, a.dq_TNH.matrix(), w.q_norm_H, a.q_norm);
-  heads_gradient(c, a.dk_TKH.matrix(), w.k_norm_H, a.k_norm);
-  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dq_TNH.matrix(), w.q);
-  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dk_TKH.matrix(), w.k,
+private:
+  std::optional<exchange> mlp() {
+    const auto dm_TD = begin_second_half();
+    mlp_input_gradient(c_, w_.mlp, a_, dm_TD);
+    return exchange{exchange_point::mlp_input_gradient, unit_,
+                    a_.dh2_TD.matrix()};
+  }
+
+  std::optional<exchange> expert_outputs() {
+    const auto dm_TD = begin_second_half();
+    experts_output_gradient(c_, a_.experts, dm_TD);
+    return exchange{exchange_point::expert_result_gradients, unit_,
+                    a_.experts.y_SD.matrix(), &a_.experts.by};
+  }
+
+  std::optional<exchange> experts() {
+    dx_SD_ = {c_.pool, a_.experts.by.rows(), c_.config.hidden_size};
+    experts_input_gradient(c_, w_, a_.experts, dx_SD_.matrix());
+    return exchange{exchange_point::expert_row_gradients, unit_,
+                    dx_SD_.matrix(), &a_.experts.by};
+  }
+
+  std::optional<exchange> router() {
+    router_input_gradient(c_, w_, a_.experts, dx_SD_.matrix(),
+                          a_.dh2_TD.matrix());
+    dx_SD_.release();
+    return exchange{exchange_point::mlp_input_gradient, unit_,
+                    a_.dh2_TD.matrix()};
+  }
+
+  /// The end of the second half: a.dx2_TD. Then the attention.
+  std::optional<exchange> attention() {
+    c_.device.copy(a_.dx2_TD.matrix(), a_.dy_TD.matrix());
+    c_.ops.norm_input_gradient(a_.dx2_TD.matrix(), a_.dh2_TD.matrix(),
+                               a_.x2_TD.matrix(), w_.mlp_norm, a_.r2_T,
                                into::add);
-  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dv_TKH.matrix(), w.v,
-                               into::add);
-  c.reducer.reduce(reduce_point::attention_input_gradient, unit.unit(),
-                   a.dh1_TD.matrix());
-  c.device.copy(dx_TD, a.dx2_TD.matrix());
-  c.ops.norm_input_gradient(dx_TD, a.dh1_TD.matrix(), a.x_TD.matrix(),
-                            w.attention_norm, a.r1_T, into::add);
-}
+    const std::size_t nh = a_.q_TNH.matrix().cols;
+    const std::size_t kh = a_.k_TKH.matrix().cols;
+    const activation do_TNH = c_.take(nh);
+    a_.dq_TNH = c_.take(nh);
+    a_.dk_TKH = c_.take(kh);
+    a_.dv_TKH = c_.take(kh);
+    a_.dh1_TD = c_.take(c_.config.hidden_size);
+    const auto da_TD = half_gradient(c_, a_.dx2_TD, w_.attention_post_norm,
+                                     a_.a_TD, a_.ra_T, a_.da_TD);
+    c_.ops.product_input_gradient(do_TNH.matrix(), da_TD, w_.o);
+    c_.device.attention_backward(
+      a_.dq_TNH.matrix(), a_.dk_TKH.matrix(), a_.dv_TKH.matrix(),
+      do_TNH.matrix(), a_.q_TNH.matrix(), a_.k_TKH.matrix(), a_.v_TKH.matrix(),
+      a_.o_TNH.matrix(), a_.lse_NT.matrix(), c_.attention(unit_));
+    heads_gradient(c_, a_.dq_TNH.matrix(), w_.q_norm_H, a_.q_norm);
+    heads_gradient(c_, a_.dk_TKH.matrix(), w_.k_norm_H, a_.k_norm);
+    const auto dh1 = a_.dh1_TD.matrix();
+    c_.ops.product_input_gradient(dh1, a_.dq_TNH.matrix(), w_.q);
+    c_.ops.product_input_gradient(dh1, a_.dk_TKH.matrix(), w_.k, into::add);
+    c_.ops.product_input_gradient(dh1, a_.dv_TKH.matrix(), w_.v, into::add);
+    return exchange{exchange_point::attention_input_gradient, unit_, dh1};
+  }
 
-} // namespace
+  std::optional<exchange> finish() {
+    c_.device.copy(dx_TD_, a_.dx2_TD.matrix());
+    c_.ops.norm_input_gradient(dx_TD_, a_.dh1_TD.matrix(), a_.x_TD.matrix(),
+                               w_.attention_norm, a_.r1_T, into::add);
+    for (activation* used : {&a_.q_TNH, &a_.k_TKH, &a_.v_TKH, &a_.lse_NT})
+      used->release();
+    return std::nullopt;
+  }
 
-void block_input_gradient(const block_context& c, const unit_state& unit,
-                          block_activations& a, matrix_view<float> dx_TD) {
-  const auto w = block_parameters(unit);
-  second_half_input_gradient(c, unit, w, a);
-  attention_input_gradient(c, unit, w, a, dx_TD);
-  for (activation* used : {&a.q_TNH, &a.k_TKH, &a.v_TKH, &a.lse_NT})
-    used->release();
-}
+  /// @returns the gradient of the sum of the MLP or the experts
+  matrix_view<float> begin_second_half() {
+    a_.dh2_TD = c_.take(c_.config.hidden_size);
+    a_.dx2_TD = c_.take(c_.config.hidden_size);
+    return half_gradient(c_, a_.dy_TD, w_.mlp_post_norm, a_.m_TD, a_.rm_T,
+                         a_.dm_TD);
+  }
 
-namespace {
+  const block_context& c_;
+  const unit_index unit_;
+  const block_tensors<const float> w_;
+  block_activations& a_;
+  const matrix_view<float> dx_TD_;
+  activation dx_SD_; ///< from experts() to router()
+};
 
 void mlp_weight_gradient(const block_context& c,
                          const mlp_tensors<linear_view<float>>& g,
@@ -271,38 +351,79 @@ void mlp_weight_gradient(const block_context& c,
     c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), h2_TD);
 }
 
+class weight_gradient_pass final : public pass_by_table<weight_gradient_pass> {
+public:
+  weight_gradient_pass(const block_context& c, unit_state& unit,
+                       const block_activations& a)
+    : c_(c), g_(block_gradients(unit)), w_(block_parameters(unit)), a_(a) {
+    static constexpr segment all[] = {&weight_gradient_pass::second_half,
+                                      &weight_gradient_pass::attention};
+    follow(all);
+  }
+
+private:
+  std::optional<exchange> second_half() {
+    const bool post = c_.kind.post_norms;
+    const activation again_TD = c_.take(c_.config.hidden_size);
+    const auto h2_TD = again_TD.matrix();
+    if (post)
+      c_.ops.norm_weight_gradient(g_.mlp_post_norm, a_.dy_TD.matrix(),
+                                  a_.m_TD.matrix(), a_.rm_T);
+    c_.ops.norm(h2_TD, a_.x2_TD.matrix(), w_.mlp_norm, nullptr, nullptr);
+    if (g_.experts.empty())
+      mlp_weight_gradient(c_, g_.mlp, a_, h2_TD,
+                          (post ? a_.dm_TD : a_.dy_TD).matrix());
+    else
+      experts_weight_gradient(c_, g_, a_.experts, h2_TD);
+    c_.ops.norm_weight_gradient(g_.mlp_norm, a_.dh2_TD.matrix(),
+                                a_.x2_TD.matrix(), a_.r2_T);
+    return std::nullopt;
+  }
+
+  std::optional<exchange> attention() {
+    const bool post = c_.kind.post_norms;
+    const activation again_TD = c_.take(c_.config.hidden_size);
+    const auto h1_TD = again_TD.matrix();
+    if (post)
+      c_.ops.norm_weight_gradient(g_.attention_post_norm, a_.dx2_TD.matrix(),
+                                  a_.a_TD.matrix(), a_.ra_T);
+    c_.ops.product_weight_gradient(g_.o, (post ? a_.da_TD : a_.dx2_TD).matrix(),
+                                   a_.o_TNH.matrix());
+    c_.ops.norm(h1_TD, a_.x_TD.matrix(), w_.attention_norm, nullptr, nullptr);
+    c_.ops.product_weight_gradient(g_.v, a_.dv_TKH.matrix(), h1_TD);
+    c_.ops.product_weight_gradient(g_.k, a_.dk_TKH.matrix(), h1_TD);
+    c_.ops.product_weight_gradient(g_.q, a_.dq_TNH.matrix(), h1_TD);
+    heads_weight_gradient(c_, g_.k_norm_H, a_.k_norm);
+    heads_weight_gradient(c_, g_.q_norm_H, a_.q_norm);
+    c_.ops.norm_weight_gradient(g_.attention_norm, a_.dh1_TD.matrix(),
+                                a_.x_TD.matrix(), a_.r1_T);
+    return std::nullopt;
+  }
+
+  const block_context& c_;
+  const block_tensors<float> g_;
+  const block_tensors<const float> w_;
+  const block_activations& a_;
+};
+
 } // namespace
 
-void block_weight_gradient(const block_context& c, unit_state& unit,
-                           const block_activations& a) {
-  const auto g = block_gradients(unit);
-  const auto w = block_parameters(unit);
-  const bool post = c.kind.post_norms;
-  const activation again_TD = c.take(c.config.hidden_size);
-  const auto h_TD = again_TD.matrix();
-  if (post)
-    c.ops.norm_weight_gradient(g.mlp_post_norm, a.dy_TD.matrix(),
-                               a.m_TD.matrix(), a.rm_T);
-  c.ops.norm(h_TD, a.x2_TD.matrix(), w.mlp_norm, nullptr, nullptr);
-  if (g.experts.empty())
-    mlp_weight_gradient(c, g.mlp, a, h_TD, (post ? a.dm_TD : a.dy_TD).matrix());
-  else
-    experts_weight_gradient(c, g, a.experts, h_TD);
-  c.ops.norm_weight_gradient(g.mlp_norm, a.dh2_TD.matrix(), a.x2_TD.matrix(),
-                             a.r2_T);
-  if (post)
-    c.ops.norm_weight_gradient(g.attention_post_norm, a.dx2_TD.matrix(),
-                               a.a_TD.matrix(), a.ra_T);
-  c.ops.product_weight_gradient(g.o, (post ? a.da_TD : a.dx2_TD).matrix(),
-                                a.o_TNH.matrix());
-  c.ops.norm(h_TD, a.x_TD.matrix(), w.attention_norm, nullptr, nullptr);
-  c.ops.product_weight_gradient(g.v, a.dv_TKH.matrix(), h_TD);
-  c.ops.product_weight_gradient(g.k, a.dk_TKH.matrix(), h_TD);
-  c.ops.product_weight_gradient(g.q, a.dq_TNH.matrix(), h_TD);
-  heads_weight_gradient(c, g.k_norm_H, a.k_norm);
-  heads_weight_gradient(c, g.q_norm_H, a.q_norm);
-  c.ops.norm_weight_gradient(g.attention_norm, a.dh1_TD.matrix(),
-                             a.x_TD.matrix(), a.r1_T);
+std::unique_ptr<pass>
+begin_block_forward(const block_context& c, const unit_state& unit,
+                    block_activations& a, matrix_view<float> y_TD) {
+  return std::make_unique<forward_pass>(c, unit, a, y_TD);
+}
+
+std::unique_ptr<pass>
+begin_block_input_gradient(const block_context& c, const unit_state& unit,
+                           block_activations& a, matrix_view<float> dx_TD) {
+  return std::make_unique<input_gradient_pass>(c, unit, a, dx_TD);
+}
+
+std::unique_ptr<pass>
+begin_block_weight_gradient(const block_context& c, unit_state& unit,
+                            const block_activations& a) {
+  return std::make_unique<weight_gradient_pass>(c, unit, a);
 }
 
 } // namespace shoal::model

@@ -1,22 +1,27 @@
-// runtime/model/block.hpp -- one decoder block: forward, B and W.
+// runtime/model/block.hpp -- one decoder block: forward, B and W, as passes.
 //
-//   x2 = x + reduce(attention(norm(x)) * Wo)
-//   y  = x2 + reduce(mlp(norm(x2)) * Wd)       or the experts' weighted sum
+//   x2 = x + attention(norm(x)) * Wo
+//   y  = x2 + mlp(norm(x2)) * Wd         or the experts' weighted sum
 //
-// and with post-norms (Gemma 2) a norm of each reduced sum before it is added.
+// and with post-norms (Gemma 2) a norm of each product before it is added.
 // All other differences between families are switches: biases, norms of the
 // heads, rotary or learned positions, windows and soft caps (config.hpp).
 //
-// Private to runtime/model; callers use stage_model. A prefix d marks the
+// Private to runtime/model; callers use stage_model. Segments and exchanges are
+// those of pass.hpp. A prefix d marks the
 // gradient of the step's loss with respect to the value it precedes.
 //
 // Shapes: T rows (sequences * tokens), D width, N query heads, K key-value
 //         heads of H values, F values of the MLP.
+// Ownership: a pass refers to context, unit, activations and views that it was
+//         given; they stay where they are until it is destroyed.
 #pragma once
 
-#include "runtime/model/communicator.hpp"
 #include "runtime/model/layers.hpp"
+#include "runtime/model/pass.hpp"
 #include "runtime/model/unit_state.hpp"
+
+#include <memory>
 
 namespace shoal::model {
 
@@ -83,7 +88,6 @@ struct block_activations {
 /// Everything that a pass through a block needs besides its activations.
 struct block_context {
   kernels::backend& device;
-  communicator& reducer;
   activation_pool& pool;
   const model_config& config;
   const family& kind;
@@ -107,40 +111,57 @@ rows_of_heads(kernels::matrix_view<float> x_TNH, std::size_t head_size) {
   return {x_TNH.data, x_TNH.rows * x_TNH.cols / head_size, head_size};
 }
 
-/// The experts of a block (experts.cpp): computes y_TD, which may be h_TD, from
-/// h_TD, the result of their norm. Weights are those of training or of
-/// inference.
-void experts_forward(const block_context& c,
-                     const block_tensors<const float>& w, expert_activations& a,
-                     kernels::matrix_view<const float> h_TD,
-                     kernels::matrix_view<float> y_TD);
-void experts_forward(const block_context& c, const packed_tensors& w,
-                     expert_activations& a,
-                     kernels::matrix_view<const float> h_TD,
-                     kernels::matrix_view<float> y_TD);
-/// Computes dh_TD from dy_TD; afterwards `a` holds the values that W needs.
+// The experts of a block (experts.cpp), in parts between which rows may go to
+// the devices that hold their experts. `Tensors` are weights of training or of
+// inference.
+
+/// Chooses the experts of each row of h_TD, the result of their norm, and
+/// gathers a.x_SD.
+template <class Tensors>
+void route_rows(const block_context& c, const Tensors& w, expert_activations& a,
+                kernels::matrix_view<const float> h_TD);
+/// Computes a.y_SD from a.x_SD: each expert its rows.
+template <class Tensors>
+void experts_forward(const block_context& c, const Tensors& w,
+                     expert_activations& a);
+/// Computes y_TD, the weighted sums of a.y_SD.
+void combine_rows(const block_context& c, const expert_activations& a,
+                  kernels::matrix_view<float> y_TD);
+
+/// B, first part: the gradient of a.y_SD, in its place, from dy_TD.
+void experts_output_gradient(const block_context& c, expert_activations& a,
+                             kernels::matrix_view<const float> dy_TD);
+/// B, second part: computes dx_SD; each expert its rows.
 void experts_input_gradient(const block_context& c,
                             const block_tensors<const float>& w,
                             expert_activations& a,
-                            kernels::matrix_view<const float> dy_TD,
-                            kernels::matrix_view<float> dh_TD);
+                            kernels::matrix_view<float> dx_SD);
+/// B, third part: computes dh_TD; afterwards `a` holds the values that W needs.
+void router_input_gradient(const block_context& c,
+                           const block_tensors<const float>& w,
+                           expert_activations& a,
+                           kernels::matrix_view<const float> dx_SD,
+                           kernels::matrix_view<float> dh_TD);
 void experts_weight_gradient(const block_context& c,
                              const block_tensors<float>& g,
                              const expert_activations& a,
                              kernels::matrix_view<const float> h_TD);
 
-/// Computes y_TD from a.x_TD.
-void block_forward(const block_context& c, const unit_state& unit,
-                   block_activations& a, kernels::matrix_view<float> y_TD);
+/// A pass that computes y_TD from a.x_TD.
+std::unique_ptr<pass>
+begin_block_forward(const block_context& c, const unit_state& unit,
+                    block_activations& a, kernels::matrix_view<float> y_TD);
 
-/// Computes dx_TD from a.dy_TD; afterwards `a` holds the values that W needs.
-/// dx_TD must not be memory of `a`.
-void block_input_gradient(const block_context& c, const unit_state& unit,
-                          block_activations& a,
-                          kernels::matrix_view<float> dx_TD);
+/// A pass that computes dx_TD from a.dy_TD; afterwards `a` holds the values
+/// that W needs. dx_TD must not be memory of `a`.
+std::unique_ptr<pass>
+begin_block_input_gradient(const block_context& c, const unit_state& unit,
+                           block_activations& a,
+                           kernels::matrix_view<float> dx_TD);
 
-/// Adds the gradients of all tensors of the block.
-void block_weight_gradient(const block_context& c, unit_state& unit,
-                           const block_activations& a);
+/// A pass that adds the gradients of all tensors of the block.
+std::unique_ptr<pass>
+begin_block_weight_gradient(const block_context& c, unit_state& unit,
+                            const block_activations& a);
 
 } // namespace shoal::model

@@ -3,12 +3,15 @@
 // A microbatch passes forward (keeping its activations), then input_gradient
 // (B, keeping the values that W needs), then weight_gradient (W, adding to the
 // units' gradients and releasing everything kept). Any number of microbatches
-// may be between these points; the caller numbers them. All arithmetic happens
-// inside these calls, so they belong on the device's thread.
+// may be between these points; the caller numbers them.
 //
 //   forward         ids or hidden in  -> hidden out, or losses of the tokens
 //   input_gradient  d hidden out      -> d hidden in
 //   weight_gradient                   -> gradients of the units, last to first
+//
+// Each is a pass in segments (pass.hpp): begin_forward() and so on return it,
+// forward() and so on run it from end to end. All arithmetic happens in
+// segments, which belong on the device's thread.
 //
 // Shapes:    B sequences of T tokens: ids and targets B*T, hidden states B*T
 //            rows of D, row b*T + t. Positions start at 0 in each sequence.
@@ -16,15 +19,15 @@
 //            fp32: parameters, sums, gradients. Neither the cut of units into
 //            stages nor the number of threads changes the arithmetic: the bits
 //            are the same.
-// Threads:   one call at a time.
+// Threads:   one call at a time, of the stage and of all its passes.
 // Ownership: the units and the backend belong to the caller and outlive the
-//            stage.
+//            stage, which outlives its passes.
 // Errors:    wrong sizes and unknown microbatches are bugs and abort; token
 //            ids must have been checked against the vocabulary (valid_ids()).
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "runtime/model/communicator.hpp"
+#include "runtime/model/pass.hpp"
 #include "runtime/model/unit_state.hpp"
 
 #include <functional>
@@ -79,11 +82,10 @@ struct block_context;    // runtime/model/block.hpp
 class stage_model {
 public:
   /// @pre units are consecutive and in order, of one layout, none is null.
-  /// `reducer` may be null: then the stage has whole blocks. `factors` is the
-  /// type of products, also of gradients. For the same bits, all stages of a
-  /// model, and every node that repeats their work, need the same budget.
+  /// `factors` is the type of products, also of gradients. For the same bits,
+  /// all stages of a model, and every node that repeats their work, need the
+  /// same budget.
   stage_model(std::vector<unit_state*> units, kernels::backend& device,
-              communicator* reducer = nullptr,
               kernels::factor_type factors = kernels::factor_type::f32,
               const logits_budget& logits = {});
   ~stage_model();
@@ -97,44 +99,58 @@ public:
   const unit_layout& layout() const noexcept;
   const model_config& config() const noexcept { return layout().config(); }
   kernels::backend& device() noexcept { return device_; }
-  communicator& reducer() noexcept { return reducer_; }
   /// @pre the unit belongs to this stage
   unit_state& unit(unit_index unit) noexcept;
 
-  /// Computes one microbatch; keeps its activations if work.keep.
-  /// @pre the microbatch is not in flight
-  forward_result forward(const forward_work& work);
+  /// Begins to compute one microbatch, which is in flight when the pass is done
+  /// if work.keep. Until then `result` and the memory of `work` must stay.
+  /// @pre the microbatch is neither in flight nor in a pass
+  std::unique_ptr<pass>
+  begin_forward(const forward_work& work, forward_result& result);
 
   /// B. `d_hidden_out` is empty on the last stage, `d_hidden_in` on the first.
-  /// @pre forward() has run for this microbatch with keep
-  void
-  input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
-                 std::span<float> d_hidden_in);
+  /// @pre the microbatch is in flight, and has passed forward only
+  std::unique_ptr<pass>
+  begin_input_gradient(microbatch_id microbatch,
+                       std::span<const float> d_hidden_out,
+                       std::span<float> d_hidden_in);
 
   /// W, and B if the stage is the whole model. After the last microbatch of a
   /// step, `after` tells which units' gradients are final while the others are
-  /// still being computed. @pre input_gradient() has run for this microbatch
+  /// still being computed. For the same bits every time, one W has to be done
+  /// before the next begins. @pre B is done for this microbatch
+  std::unique_ptr<pass>
+  begin_weight_gradient(microbatch_id microbatch, unit_callback after = {});
+
+  /// The same from end to end.
+  forward_result forward(const forward_work& work);
+  void
+  input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
+                 std::span<float> d_hidden_in);
   void
   weight_gradient(microbatch_id microbatch, const unit_callback& after = {});
 
-  /// Forgets all microbatches in flight.
+  /// Forgets all microbatches in flight. @pre no pass is under way
   void reset();
   std::size_t in_flight() const noexcept { return kept_.size(); }
   /// Bytes of activations that are held, in use or ready for reuse.
   std::size_t activation_bytes() const noexcept;
 
 private:
+  class forward_pass; // stage_passes.cpp
+  class input_gradient_pass;
+  class weight_gradient_pass;
+
+  bool is_block(unit_index unit) const noexcept {
+    return unit != 0 && unit != layout().head_unit();
+  }
   block_context context(std::size_t sequences, std::size_t tokens,
                         std::span<const std::int32_t> positions);
   block_context backward_context(const microbatch_state& state);
-  /// B and W of the whole model.
-  void whole_gradient(microbatch_state& state, const unit_callback& after);
   void need_positions(std::size_t count);
 
   std::vector<unit_state*> units_;
   kernels::backend& device_;
-  communicator no_reducer_;
-  communicator& reducer_;
   kernels::factor_type factors_;
   logits_budget logits_;
   kernels::rope_table rope_;

@@ -73,9 +73,9 @@ void timeline::begin(queue q, const char* what, details d) {
     write('B', thread_of(q) + name_of(what), d);
 }
 
-void timeline::end(queue q) {
+void timeline::end(queue q, details d) {
   if (on())
-    write('E', thread_of(q), {});
+    write('E', thread_of(q), d);
 }
 
 void timeline::open(std::uint64_t id, const char* what, details d) {

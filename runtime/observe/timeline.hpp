@@ -43,9 +43,10 @@ public:
 
   bool on() const noexcept { return file_.load() >= 0; }
 
-  /// From now until end(), its thread does `what`. Spans nest.
+  /// From now until end(), its thread does `what`. Spans nest. Details that are
+  /// known at the end only are shown with those of the beginning.
   void begin(queue on, const char* what, details d = {});
-  void end(queue on);
+  void end(queue on, details d = {});
 
   /// For an activity that does not belong to one thread: `what` is open for
   /// `id` until it is closed. `what` is one of a few names; activities of one

@@ -9,7 +9,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -33,18 +32,24 @@ public:
 
   ~thread_device() override { close(); }
 
-  void submit(work run, std::function<void()> done) override {
+  void
+  submit_pass(segments run, std::function<void()> done, label what) override {
     std::lock_guard lock(mutex_);
     if (closing_)
       return;
-    SHOAL_ASSERT(queue_.size() < queue_max);
-    if (queue_.empty() && !running_)
-      busy_since_ = now();
-    queue_.push_back({std::move(run), std::move(done)});
+    SHOAL_ASSERT(usual_.size() + urgent_.size() < queue_max);
+    const bool urgent = what.how == urgency::urgent;
+    if (!running_ && (urgent ? urgent_.empty() : !waiting()))
+      front_ = {now(), what.job};
+    (urgent ? urgent_ : usual_)
+      .push_back({std::move(run), std::move(done), what});
     wake_.notify_one();
   }
 
-  std::int64_t busy_since() const override { return busy_since_; }
+  piece_in_front front() const override {
+    std::lock_guard lock(mutex_);
+    return front_;
+  }
 
   void close() override {
     {
@@ -60,43 +65,69 @@ public:
 
 private:
   struct piece {
-    work run;
+    segments run;
     std::function<void()> done;
+    label what;
   };
 
   static std::int64_t now() {
     return std::chrono::steady_clock::now().time_since_epoch().count();
   }
 
+  bool waiting() const { return !urgent_.empty() || !usual_.empty(); }
+  std::deque<piece>& first_class() {
+    return urgent_.empty() ? usual_ : urgent_;
+  }
+
+  piece take_next() {
+    std::deque<piece>& from = first_class();
+    piece next = std::move(from.front());
+    from.pop_front();
+    running_ = true;
+    return next;
+  }
+
+  /// Whether a piece gives the device back between two segments (D-1).
+  bool yields(const piece& now_running) const {
+    if (now_running.what.how == urgency::urgent)
+      return false;
+    std::lock_guard lock(mutex_);
+    return !urgent_.empty();
+  }
+
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-      if (queue_.empty())
+      wake_.wait(lock, [&] { return closing_ || waiting(); });
+      if (!waiting())
         return;
-      piece next = std::move(queue_.front());
-      queue_.pop_front();
-      running_ = true;
+      piece next = take_next();
       lock.unlock();
-      if (next.run)
-        next.run(*backend_);
-      if (next.done)
-        next.done();
-      next = {};
+      bool more = next.run && next.run(*backend_);
+      while (more && !yields(next))
+        more = next.run(*backend_);
+      if (!more) {
+        if (next.done)
+          next.done();
+        next = {};
+      }
       lock.lock();
+      if (more)
+        usual_.push_front(std::move(next)); // D-3
       running_ = false;
-      busy_since_ = queue_.empty() ? 0 : now();
+      front_ = waiting() ? piece_in_front{now(), first_class().front().what.job}
+                         : piece_in_front{};
     }
   }
 
   std::unique_ptr<kernels::thread_team> team_;
   std::unique_ptr<kernels::backend> backend_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<piece> queue_;
+  std::deque<piece> urgent_, usual_;
   bool closing_ = false;
   bool running_ = false;
-  std::atomic<std::int64_t> busy_since_{0};
+  piece_in_front front_; ///< what runs, or is next
   std::mutex close_mutex_;
   std::thread thread_; // last: it uses all of the above
 };

@@ -73,17 +73,18 @@ private:
 
 class drawn_queue final : public runtime::device_queue {
 public:
-  void submit(work run, std::function<void()> done) override {
+  void submit_pass(segments run, std::function<void()> done, label) override {
     waiting.push_back({std::move(run), std::move(done)});
   }
   void close() override {}
   void run_one() {
     auto [run, done] = std::move(waiting.front());
     waiting.pop_front();
-    run(*backend);
+    while (run && run(*backend)) {
+    }
     done();
   }
-  std::deque<std::pair<work, std::function<void()>>> waiting;
+  std::deque<std::pair<segments, std::function<void()>>> waiting;
   std::unique_ptr<kernels::backend> backend = kernels::make_reference_backend();
 };
 

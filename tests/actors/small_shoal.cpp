@@ -33,9 +33,9 @@ namespace {
 class inline_device : public runtime::device_queue {
 public:
   inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
-  void submit(work run, std::function<void()> done) override {
-    if (run)
-      run(*backend_);
+  void submit_pass(segments run, std::function<void()> done, label) override {
+    while (run && run(*backend_)) {
+    }
     if (done)
       done();
   }

@@ -100,55 +100,116 @@ void project_cached(const block_context& c, const packed_tensors& w,
   finish_heads(c, k_TKH, w.k_norm_H);
 }
 
-/// Replaces h_TD by the output of the MLP or the experts.
-void mlp_cached(const block_context& c, const packed_tensors& w,
+/// Replaces h_TD by the output of the MLP.
+void mlp_cached(const block_context& c, const mlp_tensors<packed_view>& w,
                 matrix_view<float> h_TD) {
-  if (!w.experts.empty()) {
-    expert_activations used;
-    experts_forward(c, w, used, h_TD, h_TD);
-    return;
-  }
   activation gate_TF;
   if (c.kind.gated) {
     gate_TF = c.take(c.config.intermediate_size);
-    c.ops.product(gate_TF.matrix(), h_TD, w.mlp.gate);
+    c.ops.product(gate_TF.matrix(), h_TD, w.gate);
   }
   activation up_TF = c.take(c.config.intermediate_size);
-  c.ops.product(up_TF.matrix(), h_TD, w.mlp.up);
+  c.ops.product(up_TF.matrix(), h_TD, w.up);
   c.ops.mlp(up_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
-  c.ops.product(h_TD, up_TF.matrix(), w.mlp.down);
+  c.ops.product(h_TD, up_TF.matrix(), w.down);
 }
+
+class cached_pass final : public pass_by_table<cached_pass> {
+public:
+  cached_pass(const block_context& c, const inference_unit& unit,
+              matrix_view<float> x_TD, matrix_view<float> keys_PKH,
+              matrix_view<float> values_PKH, std::size_t past)
+    : c_(c), unit_(unit.unit()), w_(block_weights(unit)), x_TD_(x_TD),
+      keys_PKH_(keys_PKH), values_PKH_(values_PKH), past_(past) {
+    static constexpr segment dense[] = {
+      &cached_pass::attention, &cached_pass::mlp, &cached_pass::finish};
+    static constexpr segment sparse[] = {
+      &cached_pass::attention, &cached_pass::route, &cached_pass::experts,
+      &cached_pass::combine, &cached_pass::finish};
+    if (w_.experts.empty())
+      follow(dense);
+    else
+      follow(sparse);
+  }
+
+private:
+  std::optional<exchange> attention() {
+    const model_config& m = c_.config;
+    const std::size_t all = past_ + c_.rows();
+    h_TD_ = c_.take(m.hidden_size);
+    const activation q_TNH = c_.take(m.num_attention_heads * m.head_dim);
+    const activation o_TNH = c_.take(m.num_attention_heads * m.head_dim);
+    const auto h = h_TD_.matrix();
+    c_.ops.norm(h, x_TD_, w_.attention_norm, nullptr, nullptr);
+    project_cached(c_, w_, h, q_TNH.matrix(), keys_PKH_.slice_rows(past_, all),
+                   values_PKH_.slice_rows(past_, all));
+    c_.device.attention_cached(
+      o_TNH.matrix(), q_TNH.matrix(), keys_PKH_.slice_rows(0, all),
+      values_PKH_.slice_rows(0, all), c_.attention(unit_));
+    c_.ops.product(h, o_TNH.matrix(), w_.o);
+    return exchange{exchange_point::attention_output, unit_, h};
+  }
+
+  std::optional<exchange> mlp() {
+    begin_second_half();
+    mlp_cached(c_, w_.mlp, h_TD_.matrix());
+    return exchange{exchange_point::mlp_output, unit_, h_TD_.matrix()};
+  }
+
+  std::optional<exchange> route() {
+    begin_second_half();
+    route_rows(c_, w_, used_, h_TD_.matrix());
+    return exchange{exchange_point::expert_rows, unit_, used_.x_SD.matrix(),
+                    &used_.by};
+  }
+
+  std::optional<exchange> experts() {
+    experts_forward(c_, w_, used_);
+    return exchange{exchange_point::expert_results, unit_, used_.y_SD.matrix(),
+                    &used_.by};
+  }
+
+  std::optional<exchange> combine() {
+    combine_rows(c_, used_, h_TD_.matrix());
+    used_ = {};
+    return exchange{exchange_point::mlp_output, unit_, h_TD_.matrix()};
+  }
+
+  std::optional<exchange> finish() {
+    add_half(w_.mlp_post_norm);
+    h_TD_.release();
+    return std::nullopt;
+  }
+
+  void begin_second_half() {
+    add_half(w_.attention_post_norm);
+    c_.ops.norm(h_TD_.matrix(), x_TD_, w_.mlp_norm, nullptr, nullptr);
+  }
+
+  void add_half(norm_view<const float> post_norm) {
+    const auto h = h_TD_.matrix();
+    if (c_.kind.post_norms)
+      c_.ops.norm(h, h, post_norm, nullptr, nullptr);
+    c_.device.add(x_TD_, x_TD_, h);
+  }
+
+  const block_context& c_;
+  const unit_index unit_;
+  const packed_tensors w_;
+  const matrix_view<float> x_TD_, keys_PKH_, values_PKH_;
+  const std::size_t past_;
+  activation h_TD_;
+  expert_activations used_; ///< from route() to combine()
+};
 
 } // namespace
 
-void block_cached(const block_context& c, const inference_unit& unit,
-                  matrix_view<float> x_TD, matrix_view<float> keys_PKH,
-                  matrix_view<float> values_PKH, std::size_t past) {
-  const model_config& m = c.config;
-  const auto w = block_weights(unit);
-  const std::size_t all = past + c.rows();
-  activation h_TD = c.take(m.hidden_size);
-  activation q_TNH = c.take(m.num_attention_heads * m.head_dim);
-  activation o_TNH = c.take(m.num_attention_heads * m.head_dim);
-  const auto h = h_TD.matrix();
-  c.ops.norm(h, x_TD, w.attention_norm, nullptr, nullptr);
-  project_cached(c, w, h, q_TNH.matrix(), keys_PKH.slice_rows(past, all),
-                 values_PKH.slice_rows(past, all));
-  c.device.attention_cached(
-    o_TNH.matrix(), q_TNH.matrix(), keys_PKH.slice_rows(0, all),
-    values_PKH.slice_rows(0, all), c.attention(unit.unit()));
-  c.ops.product(h, o_TNH.matrix(), w.o);
-  c.reducer.reduce(reduce_point::attention_output, unit.unit(), h);
-  if (c.kind.post_norms)
-    c.ops.norm(h, h, w.attention_post_norm, nullptr, nullptr);
-  c.device.add(x_TD, x_TD, h);
-
-  c.ops.norm(h, x_TD, w.mlp_norm, nullptr, nullptr);
-  mlp_cached(c, w, h);
-  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), h);
-  if (c.kind.post_norms)
-    c.ops.norm(h, h, w.mlp_post_norm, nullptr, nullptr);
-  c.device.add(x_TD, x_TD, h);
+std::unique_ptr<pass>
+begin_block_cached(const block_context& c, const inference_unit& unit,
+                   matrix_view<float> x_TD, matrix_view<float> keys_PKH,
+                   matrix_view<float> values_PKH, std::size_t past) {
+  return std::make_unique<cached_pass>(c, unit, x_TD, keys_PKH, values_PKH,
+                                       past);
 }
 
 } // namespace shoal::model

@@ -19,11 +19,13 @@ void head_logits(const block_context& c, const inference_unit& unit,
                  kernels::matrix_view<float> x_TD,
                  kernels::matrix_view<float> logits_TV);
 
-/// Computes the block on the newest tokens of one sequence in place. The cache
-/// already holds `past` positions; this call appends its keys and values.
-void block_cached(const block_context& c, const inference_unit& unit,
-                  kernels::matrix_view<float> x_TD,
-                  kernels::matrix_view<float> keys_PKH,
-                  kernels::matrix_view<float> values_PKH, std::size_t past);
+/// A pass that computes the block on the newest tokens of one sequence in
+/// place. The cache already holds `past` positions; the pass appends its keys
+/// and values. Context, unit and views stay until it is destroyed.
+std::unique_ptr<pass>
+begin_block_cached(const block_context& c, const inference_unit& unit,
+                   kernels::matrix_view<float> x_TD,
+                   kernels::matrix_view<float> keys_PKH,
+                   kernels::matrix_view<float> values_PKH, std::size_t past);
 
 } // namespace shoal::model

@@ -7,8 +7,9 @@
 // Shapes:    T new tokens of one sequence; hidden states T rows of D.
 // Cost:      a call of many tokens goes through the blocks in parts of
 //            decode_rows_max, so that its memory has a bound.
-// Threads:   one call at a time per stage.
-// Ownership: the stage belongs to the caller and outlives the decoder.
+// Threads:   one call at a time per stage, of its decoders and their passes.
+// Ownership: the stage belongs to the caller and outlives the decoder, which
+//            outlives its passes.
 #pragma once
 
 #include "runtime/model/decode/inference.hpp"
@@ -31,17 +32,24 @@ public:
   /// Forgets the sequence; keeps the memory.
   void clear() noexcept { position_ = 0; }
 
-  /// Appends tokens. The first stage reads `ids`, others `hidden_in`. All but
-  /// the last write `hidden_out`; the last writes logits to `logits_out`: for
-  /// the newest token only if it has V values, for all T tokens if it has T*V.
-  /// @pre position() + T <= capacity()
+  /// Begins to append tokens. The first stage reads `ids`, others `hidden_in`.
+  /// All but the last write `hidden_out`; the last writes logits to
+  /// `logits_out`: for the newest token only if it has V values, for all T
+  /// tokens if it has T*V.
+  /// @pre position() + T <= capacity(), and no other pass of this decoder is
+  /// under way
+  std::unique_ptr<pass>
+  begin_append(std::span<const token_id> ids, std::span<const float> hidden_in,
+               std::span<float> hidden_out, std::span<float> logits_out);
+
+  /// The same from end to end.
   void append(std::span<const token_id> ids, std::span<const float> hidden_in,
-              std::span<float> hidden_out, std::span<float> logits_out);
+              std::span<float> hidden_out, std::span<float> logits_out) {
+    run(*begin_append(ids, hidden_in, hidden_out, logits_out));
+  }
 
 private:
-  void
-  append_part(std::span<const token_id> ids, std::span<const float> hidden_in,
-              std::span<float> hidden_out, std::span<float> logits_out);
+  class append_pass;
 
   inference_stage& stage_;
   std::size_t capacity_;

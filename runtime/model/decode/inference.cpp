@@ -167,10 +167,8 @@ std::size_t inference_unit::bytes() const noexcept {
 }
 
 inference_stage::inference_stage(std::vector<inference_unit> units,
-                                 kernels::backend& device,
-                                 communicator* reducer)
+                                 kernels::backend& device)
   : units_(std::move(units)), device_(device),
-    reducer_(reducer != nullptr ? *reducer : no_reducer_),
     pool_(std::make_unique<activation_pool>()) {
   SHOAL_ASSERT(!units_.empty());
   for (std::size_t i = 0; i < units_.size(); ++i)
@@ -190,7 +188,7 @@ std::vector<inference_unit> views_of(stage_model& stage) {
 } // namespace
 
 inference_stage::inference_stage(stage_model& stage)
-  : inference_stage(views_of(stage), stage.device(), &stage.reducer()) {
+  : inference_stage(views_of(stage), stage.device()) {
 }
 
 inference_stage::~inference_stage() = default;

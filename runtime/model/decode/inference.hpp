@@ -67,8 +67,7 @@ private:
 class inference_stage {
 public:
   /// @pre units are consecutive and of one layout, and there is at least one
-  inference_stage(std::vector<inference_unit> units, kernels::backend& device,
-                  communicator* reducer = nullptr);
+  inference_stage(std::vector<inference_unit> units, kernels::backend& device);
   /// Reads the parameters of `stage`, which must outlive this, in place.
   explicit inference_stage(stage_model& stage);
   ~inference_stage();
@@ -95,8 +94,6 @@ private:
 
   std::vector<inference_unit> units_;
   kernels::backend& device_;
-  communicator no_reducer_;
-  communicator& reducer_;
   kernels::rope_table rope_;
   std::unique_ptr<activation_pool> pool_;
 };

@@ -167,8 +167,8 @@ void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads,
     std::vector<model::unit_state*> part;
     for (unit_index u = starts[s]; u < starts[s + 1]; ++u)
       part.push_back(&units[u]);
-    stages.push_back(std::make_unique<model::stage_model>(
-      part, *device, nullptr, factors, logits));
+    stages.push_back(
+      std::make_unique<model::stage_model>(part, *device, factors, logits));
   }
 }
 

@@ -72,6 +72,17 @@ BOOST_AUTO_TEST_CASE(spans_are_in_the_file_while_they_last) {
   BOOST_TEST(later[3]["ph"] == "e");
 }
 
+BOOST_AUTO_TEST_CASE(a_span_may_have_details_that_only_its_end_knows) {
+  shoal::test::folder f;
+  timeline trace(f.path / "trace.json", "node");
+  trace.begin(timeline::queue::device, "forward", {{"step", 3}});
+  trace.end(timeline::queue::device, {{"longest_segment_us", 12}});
+  const auto all = told(events(f.path / "trace.json"));
+  BOOST_REQUIRE(all.size() == 2);
+  BOOST_TEST(all[0]["args"] == (json{{"step", 3}}));
+  BOOST_TEST(all[1]["args"] == (json{{"longest_segment_us", 12}}));
+}
+
 BOOST_AUTO_TEST_CASE(without_a_file_nothing_is_written) {
   timeline none;
   BOOST_TEST(!none.on());

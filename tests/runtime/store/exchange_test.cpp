@@ -25,7 +25,7 @@ namespace {
 /// Runs work when the test says so; the exchange uses no backend.
 class manual_queue final : public device_queue {
 public:
-  void submit(work run, std::function<void()> done) override {
+  void submit_pass(segments run, std::function<void()> done, label) override {
     queue_.push_back({std::move(run), std::move(done)});
   }
   void close() override {}
@@ -35,7 +35,8 @@ public:
     auto [run, done] = std::move(queue_.front());
     queue_.pop_front();
     // Disk work does not look at its backend, so there is none.
-    run(*reinterpret_cast<kernels::backend*>(this));
+    while (run(*reinterpret_cast<kernels::backend*>(this))) {
+    }
     if (done)
       done();
     return true;
@@ -44,7 +45,7 @@ public:
   bool hangs = false; ///< at what comes next, for ever
 
 private:
-  std::deque<std::pair<work, std::function<void()>>> queue_;
+  std::deque<std::pair<segments, std::function<void()>>> queue_;
 };
 
 peer_id id_of(std::size_t i) {

@@ -5,7 +5,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +81,164 @@ BOOST_AUTO_TEST_CASE(it_says_since_when_a_piece_is_in_front) {
   BOOST_TEST(device->busy_since() == first);
   go.set_value();
   device->close();
+  BOOST_TEST(device->busy_since() == 0);
+}
+
+namespace {
+
+using runtime::device_queue;
+using runtime::urgency;
+
+/// A device that is held at a piece of work until it is let go.
+struct held_device {
+  std::unique_ptr<device_queue> queue = runtime::make_io_device();
+  std::vector<std::string> seen; ///< written by work only
+  std::size_t wanted = 0;        ///< until so many are seen
+  std::promise<void> let_go, complete;
+
+  held_device() {
+    queue->submit([this](auto&) { let_go.get_future().wait(); }, {});
+  }
+  void see(const std::string& what) {
+    seen.push_back(what);
+    if (seen.size() == wanted)
+      complete.set_value();
+  }
+  device_queue::work note(const std::string& what) {
+    return [this, what](kernels::backend&) { see(what); };
+  }
+  void submit(const std::string& what, urgency how) {
+    queue->submit(note(what), [this, what] { see(what + " done"); }, {0, how});
+  }
+  /// Of `count` segments; `during` runs in the k-th as during(k).
+  void submit_pass(const std::string& what, int count, urgency how,
+                   std::function<void(int)> during = {}) {
+    queue->submit_pass(
+      [this, what, count, during, k = 0](kernels::backend&) mutable {
+        see(what + std::to_string(++k));
+        if (during)
+          during(k);
+        return k != count;
+      },
+      [this, what] { see(what + " done"); }, {0, how});
+  }
+  /// Lets it go, and closes the queue when so much has been seen.
+  void check(const std::vector<std::string>& expected) {
+    wanted = expected.size();
+    let_go.set_value();
+    const auto end = complete.get_future().wait_for(std::chrono::minutes(1));
+    BOOST_TEST((end == std::future_status::ready));
+    queue->close();
+    BOOST_TEST(seen == expected, boost::test_tools::per_element());
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(urgent_work_goes_first_and_each_class_keeps_its_order) {
+  held_device d;
+  d.submit("a", urgency::usual);
+  d.submit("x", urgency::urgent);
+  d.submit("b", urgency::usual);
+  d.submit("y", urgency::urgent);
+  d.check({"x", "x done", "y", "y done", "a", "a done", "b", "b done"});
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_runs_to_its_end_if_nobody_urgent_waits) {
+  held_device d;
+  d.submit_pass("p", 3, urgency::usual, [&](int k) {
+    if (k == 1)
+      d.submit("a", urgency::usual);
+  });
+  d.submit("b", urgency::usual);
+  d.check({"p1", "p2", "p3", "p done", "b", "b done", "a", "a done"});
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_gives_the_device_back_and_goes_on_first) {
+  held_device d;
+  d.submit_pass("p", 4, urgency::usual, [&](int k) {
+    if (k == 2) {
+      d.submit("x", urgency::urgent);
+      d.submit_pass("y", 2, urgency::urgent);
+    }
+  });
+  d.submit_pass("q", 2, urgency::usual);
+  d.check({"p1", "p2", "x", "x done", "y1", "y2", "y done", "p3", "p4",
+           "p done", "q1", "q2", "q done"});
+}
+
+BOOST_AUTO_TEST_CASE(an_urgent_pass_waits_for_no_other) {
+  held_device d;
+  d.submit_pass("x", 3, urgency::urgent, [&](int k) {
+    if (k == 1)
+      d.submit("y", urgency::urgent);
+  });
+  d.check({"x1", "x2", "x3", "x done", "y", "y done"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_submitted_in_the_last_segment_waits_for_done) {
+  held_device d;
+  d.submit_pass("p", 2, urgency::usual, [&](int k) {
+    if (k == 2)
+      d.submit("x", urgency::urgent);
+  });
+  d.check({"p1", "p2", "p done", "x", "x done"});
+}
+
+BOOST_AUTO_TEST_CASE(close_runs_all_that_waits_to_its_end) {
+  held_device d;
+  d.submit_pass("p", 3, urgency::usual);
+  d.submit("a", urgency::usual);
+  d.submit_pass("y", 2, urgency::urgent);
+  d.let_go.set_value();
+  d.queue->close();
+  const std::vector<std::string> expected{
+    "y1", "y2", "y done", "p1", "p2", "p3", "p done", "a", "a done"};
+  BOOST_TEST(d.seen == expected, boost::test_tools::per_element());
+  const auto kept = std::make_shared<int>(0); // dropped, and not kept
+  for (const urgency how : {urgency::usual, urgency::urgent})
+    d.queue->submit_pass(
+      [&, kept](kernels::backend&) {
+        d.seen.clear();
+        return false;
+      },
+      [kept] {}, {0, how});
+  BOOST_TEST(kept.use_count() == 1);
+  BOOST_TEST(d.seen == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(it_says_since_when_it_is_busy_with_whose_work) {
+  auto device = runtime::make_io_device();
+  BOOST_TEST(device->busy_since(7) == 0);
+  BOOST_TEST(device->front().job == 0u);
+  std::vector<device_queue::piece_in_front> fronts;
+  const auto look = [&](auto&) { fronts.push_back(device->front()); };
+  std::promise<void> begun, go;
+  device->submit_pass(
+    [&, k = 0](kernels::backend& b) mutable {
+      look(b);
+      if (++k == 1) {
+        begun.set_value();
+        go.get_future().wait();
+      }
+      return k != 2;
+    },
+    {}, {7});
+  begun.get_future().wait();
+  BOOST_TEST(device->busy_since(7) == device->busy_since());
+  BOOST_TEST(device->busy_since(7) > 0);
+  BOOST_TEST(device->busy_since(8) == 0);
+  BOOST_TEST(device->busy_since(0) == 0);
+  device->submit(look, {}, {8, urgency::urgent});
+  device->submit(look, {}, {9});
+  BOOST_TEST(device->busy_since(8) == 0); // waits
+  go.set_value();
+  device->close();
+  BOOST_REQUIRE(fronts.size() == 4u);
+  for (std::size_t i = 0; i != 4; ++i) {
+    BOOST_TEST(fronts[i].job == (std::vector<core::job_id>{7, 8, 7, 9}[i]));
+    BOOST_TEST(fronts[i].since >= (i == 0 ? 1 : fronts[i - 1].since));
+  }
   BOOST_TEST(device->busy_since() == 0);
 }
 

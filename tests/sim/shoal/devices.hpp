@@ -1,7 +1,8 @@
 // tests/sim/shoal/devices.hpp -- a device queue whose work takes simulated
 // time, and memory that is counted.
 //
-// One piece at a time, in order; a piece has its effect when its time is over.
+// One piece at a time, in order, urgent ones first; a piece has its effect when
+// its time is over. A pass is one piece here: it does not give the device back.
 // The owner determines that time and calls finish() then. A piece may hang: its
 // end is held back, and the queue is busy meanwhile.
 #pragma once
@@ -9,6 +10,7 @@
 #include "kernels/backend.hpp"
 #include "runtime/work/device_queue.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory_resource>
@@ -24,21 +26,29 @@ public:
             std::function<std::int64_t()> now)
     : device_(device), begin_(std::move(begin)), now_(std::move(now)) {}
 
-  void submit(work run, std::function<void()> done) override {
+  void
+  submit_pass(segments run, std::function<void()> done, label what) override {
     if (closed_) {
       if (done)
         done();
       return;
     }
-    pieces_.push_back({std::move(run), std::move(done)});
+    auto place = pieces_.end();
+    if (what.how == runtime::urgency::urgent)
+      place = std::find_if(
+        pieces_.begin() + (begun() ? 1 : 0), pieces_.end(),
+        [](const piece& p) { return p.what.how != runtime::urgency::urgent; });
+    pieces_.insert(place, {std::move(run), std::move(done), what});
     if (pieces_.size() == 1 && !running_)
       begin();
   }
 
-  std::int64_t busy_since() const override {
-    return pieces_.empty() || hidden_ ? 0 : since_;
+  piece_in_front front() const override {
+    if (pieces_.empty() || hidden_)
+      return {};
+    return {since_, pieces_.front().what.job};
   }
-  /// From now on busy_since() does not show how long a piece takes.
+  /// From now on front() does not show how long a piece takes.
   void hide() { hidden_ = true; }
 
   /// The process has died: no work has an effect any more. Its end is reported,
@@ -56,8 +66,8 @@ public:
     piece now = std::move(pieces_.front());
     pieces_.pop_front();
     running_ = true;
-    if (now.run)
-      now.run(device_);
+    while (now.run && now.run(device_)) {
+    }
     if (now.done)
       now.done();
     running_ = false;
@@ -82,9 +92,12 @@ public:
 
 private:
   struct piece {
-    work run;
+    segments run;
     std::function<void()> done;
+    label what;
   };
+  /// Whether the first of pieces_ has begun.
+  bool begun() const { return !pieces_.empty() && !running_; }
   void begin() {
     since_ = now_();
     begin_();
