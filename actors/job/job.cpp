@@ -320,6 +320,7 @@ void job_actor::halted_if_still() {
 void job_actor::act(const adopt& a) {
   SHOAL_ASSERT(!actors_.active());
   auto plan = std::make_shared<sub_plan>();
+  plan->id = id();
   plan->where = a.place;
   plan->digest = a.digest;
   plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
@@ -475,40 +476,6 @@ void job_actor::act(const committed& a) {
   for (const core::peer_id& peer : members())
     if (peer != node().self())
       node().send(peer, p);
-}
-
-void job_actor::log(runtime::job_event e) {
-  e.island = config_.island;
-  node().log().add(config_.entry.id, e);
-}
-
-void job_actor::log_step(const core::step_record& r) {
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::step;
-  e.step = last_step_ = r.version.step;
-  e.epoch = r.version.made;
-  e.loss = r.loss;
-  e.grad_norm = r.grad_norm;
-  e.data = r.data;
-  e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
-  e.tokens = e.step * world_->tokens_per_step();
-  e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9
-                                       / double(took_.whole)
-                                   : 0;
-  e.computing_s = double(took_.computing) / 1e9;
-  e.reducing_s = double(took_.reducing) / 1e9;
-  e.peers = r.replicas * r.stages;
-  if (place_ && place_->since == r.version.made) { // some peers run several
-                                                   // stages
-    std::set<core::peer_id> at_work;
-    for (const core::replica_place& replica : place_->replicas)
-      for (const core::stage_place& s : replica.stages)
-        at_work.insert(s.where.peer);
-    e.peers = std::uint32_t(at_work.size());
-  }
-  e.bubble = double(bubble_permille_) / 10;
-  e.unix_ms = unix_ms();
-  log(e);
 }
 
 // The end of the job.

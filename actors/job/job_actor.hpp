@@ -10,6 +10,7 @@
 //   job_saving.cpp            checkpoints, and which of them stay on the disk
 //   job_evaluation.cpp        evaluations
 //   job_stalls.cpp            what is done when the job does not move
+//   job_remarks.cpp           the log: steps, and remarks to other members
 //   job_text.cpp              the text, for the data source
 //   job_trace.cpp             entries in the node's trace
 // Private to these files.

@@ -1,5 +1,5 @@
-// actors/job/job_remarks.cpp -- notices of a job: logged here, and sent to the
-// members of the view that cannot derive them.
+// actors/job/job_remarks.cpp -- a job's log: committed steps, and notices. These are
+// also sent to the members of the view that cannot derive them.
 //
 // Errors: a notice that a lost link drops is not repeated; a wait is.
 // Limits: remark_bytes_max each. The log drops a notice that it already has for
@@ -100,6 +100,40 @@ void job_actor::log_if_bad(const core::step_record& r) {
                 static_cast<unsigned long long>(r.version.step), what, r.bad,
                 static_cast<long long>(run().max_bad_steps));
   log_remark(remark_of(r.version.step, text));
+}
+
+void job_actor::log(runtime::job_event e) {
+  e.island = config_.island;
+  node().log().add(config_.entry.id, e);
+}
+
+void job_actor::log_step(const core::step_record& r) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::step;
+  e.step = last_step_ = r.version.step;
+  e.epoch = r.version.made;
+  e.loss = r.loss;
+  e.grad_norm = r.grad_norm;
+  e.data = r.data;
+  e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
+  e.tokens = e.step * world_->tokens_per_step();
+  e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9
+                                       / double(took_.whole)
+                                   : 0;
+  e.computing_s = double(took_.computing) / 1e9;
+  e.reducing_s = double(took_.reducing) / 1e9;
+  e.peers = r.replicas * r.stages;
+  if (place_ && place_->since == r.version.made) { // some peers run several
+                                                   // stages
+    std::set<core::peer_id> at_work;
+    for (const core::replica_place& replica : place_->replicas)
+      for (const core::stage_place& s : replica.stages)
+        at_work.insert(s.where.peer);
+    e.peers = std::uint32_t(at_work.size());
+  }
+  e.bubble = double(bubble_permille_) / 10;
+  e.unix_ms = unix_ms();
+  log(e);
 }
 
 } // namespace shoal::actors

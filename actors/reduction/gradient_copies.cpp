@@ -98,7 +98,7 @@ void gradient_copies::send_to_arrival(model::unit_index unit,
             post([this, unit, to, order] { arrival_sent(unit, to, order); });
         });
     },
-    {here_.place().job});
+    {here_.plan->id.job});
 }
 
 void gradient_copies::arrival_sent(model::unit_index unit,

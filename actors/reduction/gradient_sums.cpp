@@ -13,7 +13,7 @@ namespace shoal::actors {
 gradient_sums::gradient_sums(const reduction_context& here, events& to)
   : here_(here), to_(to),
     sums_({here.links, here.sums, here.buffers, here.plan->digest,
-           here.plan->where.job, here.self, here.plan->lease,
+           here.plan->id.job, here.self, here.plan->lease,
            [this, post = here.post](std::uint64_t step, std::uint32_t unit,
                                     std::error_code error) {
              post([this, step, unit, error] {
@@ -56,7 +56,7 @@ void gradient_sums::square(model::unit_index unit) {
         to_.squared(out->unit);
       });
     },
-    {here_.place().job});
+    {here_.plan->id.job});
 }
 
 std::optional<std::vector<core::unit_square>> gradient_sums::squares() const {

@@ -98,7 +98,7 @@ void tied_gradients::submit() {
           to_.tied_added();
       });
     },
-    {here_.place().job});
+    {here_.plan->id.job});
 }
 
 } // namespace shoal::actors

@@ -77,6 +77,7 @@ using world_ptr = std::shared_ptr<job_world>;
 
 /// One sub-plan, in the form that its actors use.
 struct sub_plan {
+  core::island_id id{};
   core::island_place where;
   std::uint64_t digest = 0;
   /// Copied by transfers that write into units, in addition to queued work.

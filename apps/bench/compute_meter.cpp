@@ -360,7 +360,7 @@ public:
       model::initialise(*states_.back(), 1);
       units.push_back(states_.back().get());
     }
-    stage_ = std::make_unique<model::stage_model>(units, on_, nullptr, factors);
+    stage_ = std::make_unique<model::stage_model>(units, on_, factors);
     for (std::size_t i = 0; i != ids_.size(); ++i)
       ids_[i] = model::token_id(i * 7919 % config.vocab_size);
   }

@@ -88,7 +88,7 @@ private:
     me_ =
       std::uint32_t(std::ranges::find(peers_, node_.self()) - peers_.begin());
     sums_ = std::make_unique<all_reduce>(all_reduce::config{
-      &node_.links(), &node_.reductions(), &buffers_, plan, node_.self(),
+      &node_.links(), &node_.reductions(), &buffers_, plan, 0, node_.self(),
       nullptr,
       [self = address()](std::uint64_t, std::uint32_t, std::error_code error) {
         if (const auto to = caf::actor_cast<caf::actor>(self))
