@@ -79,6 +79,7 @@ private:
   void require_threads() const;
   void start_parts();
   void look_at_profile();
+  void look_at_data_dir();
 
   // node_views.cpp
   void say_if(const known_nodes::line& line);
@@ -193,6 +194,7 @@ private:
   std::unique_ptr<timeline> timeline_; ///< before all that is traced
   std::unique_ptr<profile_keeper> keeper_;
   std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's
+  std::atomic<bool> looks_at_data_dir_{false};        ///< or has found it lost
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;

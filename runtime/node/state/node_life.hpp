@@ -69,6 +69,9 @@ public:
   void left(bool clean);
   /// The node cannot go on.
   void fail(const std::string& why);
+  /// The node leaves since something is wrong with it: it ends as failed. Does
+  /// not begin to leave by itself.
+  void must_leave();
   /// Work hangs and will not end in order. Does not end the node by itself.
   void hang();
   /// Ends the node as if it had been killed, and waits for its end.
@@ -94,6 +97,7 @@ private:
   bool released_ = false;
   bool ending_ = false; ///< the reaper has to act
   bool failed_ = false;
+  bool must_leave_ = false;
   bool hung_ = false;
   bool stopped_ = false;
   std::string why_;
