@@ -201,7 +201,7 @@ bool mend_data_dir(const fs::path& folder) {
 
 data_dir_lock::data_dir_lock(const fs::path& folder) {
   make_private_dir(folder);
-  fs::path file = folder / "lock";
+  const fs::path file = folder / "lock";
   std::error_code error;
   unique_fd fd = posix::open_regular(file, O_RDWR | O_CREAT, error);
   if (error)
@@ -221,11 +221,20 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid, size, 0) != size)
     throw setup_error("cannot write " + file.string() + ": "
                       + std::strerror(errno));
+  file_ = file;
   fd_ = fd.release();
 }
 
 data_dir_lock::~data_dir_lock() {
   ::close(fd_); // ends the lock; the file stays, and so does its inode
+}
+
+/// Inode numbers are not compared: some file systems do not keep them.
+bool data_dir_lock::lost() const {
+  struct stat is {};
+  if (::stat(file_.c_str(), &is) != 0)
+    return errno == ENOENT || errno == ENOTDIR; // others may pass
+  return ::fstat(fd_, &is) == 0 && is.st_nlink == 0;
 }
 
 } // namespace shoal::runtime

@@ -81,7 +81,11 @@ public:
   data_dir_lock(const data_dir_lock&) = delete;
   data_dir_lock& operator=(const data_dir_lock&) = delete;
 
+  /// Whether the directory was removed or moved away meanwhile. Reads the disk.
+  bool lost() const;
+
 private:
+  std::filesystem::path file_;
   int fd_ = -1;
 };
 

@@ -22,6 +22,7 @@ struct record_timer {};
 /// Result of storing a record, or of another attempt at those before.
 struct record_written {
   bool again = false;      ///< another attempt at earlier records
+  bool erased = false;     ///< the records are no longer needed
   std::error_code nowhere; ///< error if it is not stored at all
   std::error_code disk;    ///< error if it is not on the disk
   std::filesystem::path spare;
@@ -101,6 +102,7 @@ public:
         w.nowhere = votes.write(*r);
       else // a leaving node may also keep its history: it is true
         static_cast<void>(votes.erase());
+      w.erased = !std::holds_alternative<cl::record>(what);
       return w;
     });
     return false;
@@ -147,7 +149,7 @@ private:
                 + "): this peer votes for nothing until they can");
     if (!w.again && !w.nowhere)
       withholds_ = false;
-    if (!w.disk && std::exchange(disk_failed_, false))
+    if (!w.disk && std::exchange(disk_failed_, false) && !w.erased)
       node_.say("[node] views and votes are written to " + folder + " again");
     if (w.took >= record_slow && !std::exchange(slow_, true))
       node_.say("[node] the disk of " + folder + " is slow: a record took "

@@ -214,6 +214,7 @@ void node::impl::start_services() {
                             next_look_ = now + look_period;
                             look_for_life();
                             look_at_profile();
+                            look_at_data_dir();
                             journal_->retry();
                           }));
 }
@@ -285,6 +286,27 @@ void node::impl::look_at_profile() {
   e.device = p->device;
   e.networks = p->networks;
   tell(std::move(e));
+}
+
+/// A node without its directory has no identity to come back with, and no
+/// command finds it. It leaves while it still has what it holds in memory.
+void node::impl::look_at_data_dir() {
+  if (looks_at_data_dir_.exchange(true))
+    return;
+  records_->submit(
+    [this](kernels::backend&) {
+      if (!setup_.lock->lost()) {
+        looks_at_data_dir_ = false;
+        return;
+      }
+      say("[node] the data directory " + setup_.data_dir.string()
+          + " was removed or moved: this node leaves, since it can store "
+            "nothing there, and no command finds it. Start it again: without "
+            "the former directory it joins as a new peer");
+      life_->must_leave();
+      leave(leave_deadline, true);
+    },
+    {});
 }
 
 void node::impl::start_membership() {

@@ -52,6 +52,22 @@ class Node(World):
         self.ready("--name", "one").end(signal.SIGKILL)
         self.assertEqual(self.ready("--name", "one").end(signal.SIGTERM), 0)
 
+    def test_a_node_whose_data_directory_is_removed_says_so_and_leaves(self):
+        other = self.ready("--name", "other")
+        node = self.ready("--name", "one")
+        other.wait_line(lambda line: "2 peers" in line)
+        data = self.folder / ".local/share/shoal/one"
+        shutil.rmtree(data)
+        line = node.wait_line(lambda line: "removed or moved" in line)
+        self.assertIn(f"{data} was", line)
+        self.assertEqual(node.end(), 1, node.lines)
+        said = node.said()
+        self.assertEqual(said[-1], "left")
+        self.assertFalse([t for t in said if "are written to" in t], said)
+        other.wait_line(lambda line: "1 peer (other)" in line)
+        self.assertFalse(data.exists())
+        self.assertEqual(other.end(signal.SIGTERM), 0)
+
     def test_status_shows_the_node(self):
         node = self.ready("--name", "one")
         status = json.loads(self.succeed("status", "--name", "one", "--json"))

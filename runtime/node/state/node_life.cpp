@@ -70,6 +70,11 @@ void node_life::fail(const std::string& why) {
   changed_.notify_all();
 }
 
+void node_life::must_leave() {
+  std::lock_guard lock(mutex_);
+  must_leave_ = true;
+}
+
 void node_life::hang() {
   {
     std::lock_guard lock(mutex_);
@@ -98,7 +103,7 @@ bool node_life::wait_stopped(std::chrono::milliseconds timeout) {
 
 bool node_life::failed() const {
   std::lock_guard lock(mutex_);
-  return failed_;
+  return failed_ || must_leave_;
 }
 
 bool node_life::ending() const {

@@ -82,6 +82,9 @@ public:
   void left(bool clean);
   /// The node cannot go on.
   void fail(const std::string& why);
+  /// The node leaves since something is wrong with it: it ends as failed. Does
+  /// not begin to leave by itself.
+  void must_leave();
   /// Work hangs and will not end in order: fail() is to follow, but the process
   /// ends soon even if it does not.
   void hang();
@@ -111,6 +114,7 @@ private:
   bool released_ = false;
   bool ending_ = false; ///< the reaper has to act
   bool failed_ = false;
+  bool must_leave_ = false;
   bool stopped_ = false;
   std::string why_;
   std::optional<clock::time_point> deadline_; ///< of leaving

@@ -67,6 +67,19 @@ BOOST_AUTO_TEST_CASE(a_node_that_could_not_start_says_nothing_of_its_end) {
   BOOST_TEST(l.why == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_leaves_since_it_must_has_failed) {
+  lived l;
+  node_life life(l);
+  life.started();
+  life.must_leave();
+  BOOST_TEST(l.ends == 0);
+  BOOST_TEST(life.leave(20s));
+  life.left(true);
+  BOOST_TEST(life.wait_stopped(20s));
+  BOOST_TEST(life.failed());
+  BOOST_TEST(l.why == "left");
+}
+
 BOOST_AUTO_TEST_CASE(a_failure_before_the_start_is_over_ends_the_node_then) {
   lived l;
   node_life life(l);
