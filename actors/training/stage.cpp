@@ -28,8 +28,7 @@ namespace {
 struct item_done {
   std::uint64_t run = 0;
   work_item item;
-  double loss_sum = 0;
-  double predicted = 0;
+  model::forward_result result;
   std::uint64_t sample = 0;   ///< digest of the targets
   core::nanoseconds took = 0; ///< on the device
   buffer made; ///< hidden states or their gradients, for a neighbour
@@ -67,6 +66,32 @@ struct stage_compute {
   std::vector<unit_ptr> units;
   std::unique_ptr<model::stage_model> stage;
 };
+
+/// An item of the schedule on the device: a pass of a stage. Only the device's
+/// thread uses it.
+struct item_pass {
+  std::shared_ptr<stage_compute> compute;
+  std::unique_ptr<model::pass> pass; ///< from the first segment on
+  core::nanoseconds longest = 0;     ///< of its segments so far
+};
+
+/// Runs the next segment of an item, and adds its time. @param begin makes the
+/// pass in the first one. @returns whether another segment follows
+template <class Begin>
+bool run_segment(item_pass& item, item_done& done, const Begin& begin) {
+  const core::nanoseconds began = steady_now();
+  if (!item.pass)
+    item.pass = begin(*item.compute->stage, done);
+  if (!item.pass->done()) // no exchange has anything to do
+    static_cast<void>(item.pass->advance());
+  const core::nanoseconds took = steady_now() - began;
+  done.took += took;
+  item.longest = std::max(item.longest, took);
+  const bool more = !item.pass->done();
+  if (!more)
+    item.pass.reset(); // and what it holds
+  return more;
+}
 
 /// A replica with stages here.
 struct replica_here {
@@ -297,28 +322,34 @@ private:
     }
   }
 
-  /// Posts `run` to the device; its result in *done returns here.
-  template <class Work>
-  void submit(const work_item& item, buffer made, Work run) {
+  /// Posts the pass that `begin` makes to the device; its result in *done
+  /// returns here. One piece of work, unless urgent work waits.
+  template <class Begin>
+  void submit(const work_item& item, buffer made, Begin begin) {
     auto done = std::make_shared<item_done>();
     done->run = run_number(step_, eval_);
     done->item = item;
     done->made = std::move(made);
-    node().device().submit(
-      [compute = here(item).compute, done, run, item, step = step_,
-       over = config_.plan->over,
+    auto running = std::make_shared<item_pass>();
+    running->compute = here(item).compute;
+    node().device().submit_pass(
+      [running, done, begin, item, step = step_, over = config_.plan->over,
        what = eval_ ? "evaluate" : name_of(item.kind),
        trace = &node().trace()](kernels::backend&) {
-        if (*over)
-          return;
-        const runtime::timeline_span span(
-          *trace, runtime::timeline::queue::device, what,
-          {{"step", step},
-           {"stage", item.stage},
-           {"microbatch", item.microbatch}});
-        const core::nanoseconds began = steady_now();
-        run(*compute->stage, *done);
-        done->took = steady_now() - began;
+        const bool first = !running->pass;
+        if (first && *over)
+          return false;
+        constexpr auto device = runtime::timeline::queue::device;
+        if (first)
+          trace->begin(device, what,
+                       {{"step", step},
+                        {"stage", item.stage},
+                        {"microbatch", item.microbatch}});
+        const bool more = run_segment(*running, *done, begin);
+        if (!more)
+          trace->end(device, {{"longest_segment_us",
+                               std::uint64_t(running->longest / 1000)}});
+        return more;
       },
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
@@ -355,12 +386,10 @@ private:
                work.hidden_out = out.as<float>();
              work.loss_scale = scale;
              work.keep = keep;
-             const model::forward_result result = stage.forward(work);
-             done.loss_sum = result.loss_sum;
-             done.predicted = double(result.predicted);
              if (targets)
                done.sample =
                  core::digest_of_sample(targets.as<const model::token_id>());
+             return stage.begin_forward(work, done.result);
            });
   }
 
@@ -372,7 +401,7 @@ private:
                     ? buffer{}
                     : config_.world->buffers.get(config_.world->hidden_bytes());
     submit(item, d_in, [=](model::stage_model& stage, item_done&) {
-      stage.input_gradient(
+      return stage.begin_input_gradient(
         m, d_out ? d_out.as<const float>() : std::span<const float>{},
         d_in ? d_in.as<float>() : std::span<float>{});
     });
@@ -388,7 +417,7 @@ private:
           caf::anon_send(reducer, unit_ready{step, unit});
       };
     submit(item, {}, [m, after](model::stage_model& stage, item_done&) {
-      stage.weight_gradient(m, after);
+      return stage.begin_weight_gradient(m, after);
     });
   }
 
@@ -412,11 +441,11 @@ private:
     const stage_here& s = here(m.item);
     if (m.item.kind == work_kind::forward && is_last(s)) { // S-1: in order
       if (eval_) {
-        eval_losses_.push_back(m.loss_sum);
-        eval_losses_.push_back(m.predicted);
+        eval_losses_.push_back(m.result.loss_sum);
+        eval_losses_.push_back(double(m.result.predicted));
       } else {
         losses_[m.item.microbatch] = {
-          m.loss_sum / double(config_.world->tokens_per_microbatch()),
+          m.result.loss_sum / double(config_.world->tokens_per_microbatch()),
           m.sample};
       }
     } else if (m.item.kind == work_kind::forward) {

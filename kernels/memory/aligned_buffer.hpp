@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/memory/large_pages.hpp"
+#include "kernels/memory/memory_space.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +33,8 @@ struct array_release {
   }
 };
 
-/// A fixed number of floats, initially 0.
+/// A fixed number of floats, initially 0; or undefined if they lie on a device,
+/// where only a backend can set them (kernels/copy.hpp).
 class aligned_buffer {
 public:
   /// The memory resource; null: large_pages().
@@ -47,11 +49,16 @@ public:
     const array_release& release = data_.get_deleter();
     data_.reset(static_cast<float*>(
       release.from()->allocate(release.bytes, buffer_alignment)));
-    std::fill_n(data_.get(), size, 0.0f);
+    if (space() != memory_space::device)
+      std::fill_n(data_.get(), size, 0.0f);
   }
 
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
+  /// Where the floats lie, which data() and span() do not check.
+  memory_space space() const noexcept {
+    return space_of(*data_.get_deleter().from());
+  }
   float* data() const noexcept { return data_.get(); }
   std::span<float> span() noexcept { return {data_.get(), size_}; }
   std::span<const float> span() const noexcept { return {data_.get(), size_}; }

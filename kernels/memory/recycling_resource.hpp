@@ -14,6 +14,7 @@
 // Errors:    allocate() throws what the resource below throws.
 #pragma once
 
+#include "kernels/memory/memory_space.hpp"
 #include "kernels/memory/prefault_resource.hpp"
 
 #include <algorithm>
@@ -27,15 +28,17 @@
 
 namespace shoal::model {
 
-class recycling_resource final : public std::pmr::memory_resource {
+class recycling_resource final : public spaced_resource {
 public:
   static constexpr std::size_t kept_bytes_max = std::size_t{1} << 30;
 
-  /// Arrays come from `below`; null: prefaulted_pages(). Keeps up to
-  /// `kept_always` bytes even if fewer are in use.
+  /// Arrays come from `below`, and lie where its memory lies; null:
+  /// prefaulted_pages(). Keeps up to `kept_always` bytes even if fewer are in
+  /// use.
   explicit recycling_resource(std::shared_ptr<std::pmr::memory_resource> below,
                               std::size_t kept_always = 0)
-    : below_(std::move(below)), kept_always_(kept_always) {}
+    : spaced_resource(below ? space_of(*below) : memory_space::host),
+      below_(std::move(below)), kept_always_(kept_always) {}
   recycling_resource(const recycling_resource&) = delete;
   recycling_resource& operator=(const recycling_resource&) = delete;
   ~recycling_resource() override { give_back(kept_); }

@@ -134,6 +134,22 @@ void copy_logits(const block_context& c, matrix_view<const float> logits_RV,
     c.device.softcap(to, logit_cap(c));
 }
 
+/// Adds the losses in the order of tokens, on the host.
+forward_result
+sum_of_losses(const block_context& c, vector_view<const float> losses_T,
+              std::span<const kernels::token_id> targets) {
+  std::vector<float> losses(losses_T.size);
+  c.device.copy(vector_view<float>(losses), losses_T);
+  forward_result result;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    if (targets[t] < 0)
+      continue;
+    result.loss_sum += losses[t];
+    ++result.predicted;
+  }
+  return result;
+}
+
 } // namespace
 
 forward_result
@@ -175,14 +191,8 @@ head_forward(const block_context& c, const unit_state& unit, activation x_TD,
   });
   if (whole)
     a.dlogits_TV = std::move(block);
-  forward_result result;
-  for (std::size_t t = 0; t < rows && with_loss; ++t) {
-    if (work.targets[t] < 0)
-      continue;
-    result.loss_sum += losses_T[t];
-    ++result.predicted;
-  }
-  return result;
+  return with_loss ? sum_of_losses(c, losses_T, work.targets)
+                   : forward_result{};
 }
 
 void head_input_gradient(const block_context& c, const unit_state& unit,
