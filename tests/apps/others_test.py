@@ -42,6 +42,8 @@ class Others(World):
         self.a_member_with_another_key_is_told(nodes)
         # Of two, the one with the lower id is a quorum: that one dies.
         dies, stays = sorted(("one", "three"), key=lambda n: peers[n]["id"])
+        self.succeed("train", self.tiny_run(), "--job.name", "ended", "--data",
+                     self.write_text_files(), "--name", stays, "--out", "ended")
         job = self.submit(stays)
         self.succeed("leave", "two", "--name", stays)
         self.assertEqual(nodes["two"].end(), 0)
@@ -52,6 +54,7 @@ class Others(World):
         for command in ("logs", "leave"):
             self.refuse(1, command, dies, "--name", stays,
                         names=[dies, "not reachable since", "ago"])
+        self.without_a_quorum(stays, dies)
         self.refuse(1, "recover", job, "--name", stays,
                     names=[job, "no quorum", dies])
         self.force_asks_first(stays, dies)
@@ -161,7 +164,21 @@ class Others(World):
             "train", self.tiny_run(), "--detach", "--training.steps", 1000000,
             "--data", self.write_text_files(), "--name", name)
         self.assertIn("job", said)
-        return self.status("--name", name)["jobs"][0]["id"]
+        return [job["id"] for job in self.status("--name", name)["jobs"]
+                if job["state"] == "running"][0]
+
+    def without_a_quorum(self, stays, dies):
+        """What needs the others' consent waits for it and says so, but for a
+        new key: that is refused at once. It said that it waited, too."""
+        said = self.refuse(1, "revoke", dies, "--yes", "--name", stays,
+                           names=["no quorum", dies, "Nobody was revoked"])
+        self.assertNotIn("Waiting", said)
+        for command in (["invite"], ["jobs", "--rm", "ended", "--yes"]):
+            waits = self.start(*command, "--name", stays)
+            line = waits.wait_line(lambda line: "Waiting for a quorum" in line)
+            for part in (dies, "start them again", "`shoal recover --force`"):
+                self.assertIn(part, line)
+            self.assertNotEqual(waits.end(signal.SIGINT), 0)
 
     def force_asks_first(self, stays, dies):
         force = ["recover", "--force", "--name", stays]
