@@ -89,6 +89,16 @@ class Others(World):
             self.assertIn("in the last minute, the last one",
                           self.succeed("status", "--name", name))
             self.assertEqual(node.end(signal.SIGTERM), 0)
+        twin = self.start(*flags, "first", "--data-dir", "twin",
+                          "--cluster-key", "key", "--join", there)
+        for node in (first, twin):
+            line = node.wait_line(lambda line: "is named first, too" in line)
+            self.assertIn("another --name", line)
+        # It said nothing until it had left: one pressed Ctrl-C again, which
+        # costs the steps since the last checkpoint.
+        twin.child.send_signal(signal.SIGINT)
+        twin.wait_line(lambda line: "again: stop at once" in line)
+        self.assertEqual(twin.end(), 0)
         gone = self.start(*flags, "gone", "--cluster-key", "key", "--join",
                           there)
         gone.wait_line(lambda line: "2 peers" in line)
