@@ -2,6 +2,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/control/invite.hpp"
@@ -213,8 +214,16 @@ int run_revoke(const revoke_options& o) {
     if (answer != exit_done)
       return answer;
   }
+  // A key that waits to be replaced would lock out nobody, and help nobody.
+  std::string now;
+  if (client.status(now))
+    return fail(client);
+  if (const auto status = parse_status(now))
+    if (const std::string why = no_quorum_text(*status); !why.empty()) {
+      std::cerr << "shoal: " << why << ". Nobody was revoked\n";
+      return exit_failed;
+    }
   std::string id;
-  say_no_quorum(client);
   if (client.revoke(o.peer, id))
     return fail(client);
   std::cout << "revoked " << id

@@ -222,7 +222,12 @@ public:
       (void)!::write(STDERR_FILENO, line, sizeof line - 1);
       ::_exit(exit_interrupted);
     });
+    signals_.on_second("stopped, before what this node held was handed over: "
+                       "steps that no other peer holds are lost, back to the "
+                       "newest checkpoint");
     signals_.on_first([this] {
+      std::cerr << "shoal: leaving, when the step that runs is over and handed "
+                   "over (again: stop at once)\n";
       std::lock_guard lock(mutex_);
       early_ = node_ == nullptr;
       if (early_)

@@ -31,17 +31,12 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/store/store.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <set>
-#include <thread>
 
 namespace shoal::apps {
 
@@ -134,6 +129,14 @@ private:
   }
 
   std::string job_text() const { return core::job_text(job_); }
+
+  std::string attach_line() const {
+    return "`" + command_line("attach " + job_text(), o_.at, o_.out) + "`";
+  }
+  std::string ends_it(const char* how) const {
+    return ": it may go on; see `" + command_line("jobs", o_.at) + "`, and `"
+           + command_line("cancel " + job_text() + how, o_.at) + "`";
+  }
 
   model::status connect() {
     runtime::client_config c = client_of(o_.at);
@@ -441,8 +444,8 @@ private:
             + (ends ? " ends after its step"
                     : " may go on: `" + command_line("cancel " + job, o_.at)
                         + "` ends it")
-            + ". `" + command_line("attach " + job, o_.at, o_.out)
-            + "` fetches the checkpoint that its peers keep");
+            + ". " + attach_line()
+            + " fetches the checkpoint that its peers keep");
     interrupts_.on_second(line);
     if (!embedded_) // the shoal does not need this terminal
       interrupts_.hangup_ends(line);
@@ -480,19 +483,17 @@ private:
       f.spare_in = fs::temp_directory_path();
     follower watch(*client_, *out_, *this, f);
     if (watch.run(job_))
-      return fail(client_->text());
+      return fail(client_->text()
+                  + (embedded_ ? ""
+                               : "; the job may go on: " + attach_line()
+                                   + " watches it"));
     if (watch.state().empty() && unheard_)
       return fail("no node has taken the request to end job " + job_text()
-                    + ": it may go on; see `" + command_line("jobs", o_.at)
-                    + "`, and `" + command_line("cancel " + job_text(), o_.at)
-                    + "`",
+                    + ends_it(""),
                   exit_interrupted);
     if (watch.state().empty() && stop_.at_once())
-      return fail("the job was to end, and nobody has answered: it may go on; "
-                  "see `"
-                  + command_line("jobs", o_.at) + "`, and `"
-                  + command_line("cancel " + job_text() + " --now", o_.at)
-                  + "`");
+      return fail("the job was to end, and nobody has answered"
+                  + ends_it(" --now"));
     if (!watch.spared().empty())
       return fail(kept_text(watch.spared(), o_.out, watch.state() == "done"),
                   exit_interrupted);

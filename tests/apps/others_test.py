@@ -42,6 +42,8 @@ class Others(World):
         self.a_member_with_another_key_is_told(nodes)
         # Of two, the one with the lower id is a quorum: that one dies.
         dies, stays = sorted(("one", "three"), key=lambda n: peers[n]["id"])
+        self.succeed("train", self.tiny_run(), "--job.name", "ended", "--data",
+                     self.write_text_files(), "--name", stays, "--out", "ended")
         job = self.submit(stays)
         self.succeed("leave", "two", "--name", stays)
         self.assertEqual(nodes["two"].end(), 0)
@@ -52,6 +54,7 @@ class Others(World):
         for command in ("logs", "leave"):
             self.refuse(1, command, dies, "--name", stays,
                         names=[dies, "not reachable since", "ago"])
+        self.without_a_quorum(stays, dies)
         self.refuse(1, "recover", job, "--name", stays,
                     names=[job, "no quorum", dies])
         self.force_asks_first(stays, dies)
@@ -86,6 +89,16 @@ class Others(World):
             self.assertIn("in the last minute, the last one",
                           self.succeed("status", "--name", name))
             self.assertEqual(node.end(signal.SIGTERM), 0)
+        twin = self.start(*flags, "first", "--data-dir", "twin",
+                          "--cluster-key", "key", "--join", there)
+        for node in (first, twin):
+            line = node.wait_line(lambda line: "is named first, too" in line)
+            self.assertIn("another --name", line)
+        # It said nothing until it had left: one pressed Ctrl-C again, which
+        # costs the steps since the last checkpoint.
+        twin.child.send_signal(signal.SIGINT)
+        twin.wait_line(lambda line: "again: stop at once" in line)
+        self.assertEqual(twin.end(), 0)
         gone = self.start(*flags, "gone", "--cluster-key", "key", "--join",
                           there)
         gone.wait_line(lambda line: "2 peers" in line)
@@ -161,7 +174,21 @@ class Others(World):
             "train", self.tiny_run(), "--detach", "--training.steps", 1000000,
             "--data", self.write_text_files(), "--name", name)
         self.assertIn("job", said)
-        return self.status("--name", name)["jobs"][0]["id"]
+        return [job["id"] for job in self.status("--name", name)["jobs"]
+                if job["state"] == "running"][0]
+
+    def without_a_quorum(self, stays, dies):
+        """What needs the others' consent waits for it and says so, but for a
+        new key: that is refused at once. It said that it waited, too."""
+        said = self.refuse(1, "revoke", dies, "--yes", "--name", stays,
+                           names=["no quorum", dies, "Nobody was revoked"])
+        self.assertNotIn("Waiting", said)
+        for command in (["invite"], ["jobs", "--rm", "ended", "--yes"]):
+            waits = self.start(*command, "--name", stays)
+            line = waits.wait_line(lambda line: "Waiting for a quorum" in line)
+            for part in (dies, "start them again", "`shoal recover --force`"):
+                self.assertIn(part, line)
+            self.assertNotEqual(waits.end(signal.SIGINT), 0)
 
     def force_asks_first(self, stays, dies):
         force = ["recover", "--force", "--name", stays]

@@ -227,6 +227,7 @@ def commands_whose_node_is_gone_say_so(cluster, folder):
     assert late.finish(20) == 1
     text = (cluster.root / "train.log").read_text().splitlines()
     print("  " + "\n  ".join(t for t in text if "shoal:" in t))
+    assert any("may go on: `shoal attach" in t for t in text), text
     status = cluster.run(["status", "--data-dir", str(cluster.mine)], 1)
     assert status.returncode == 1 and "no node" in status.stderr, status
 
