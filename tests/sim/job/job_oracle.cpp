@@ -155,7 +155,8 @@ void job_world::new_view() {
   ++view_.number;
   ++result_.views;
   plan pl = make_plan(view_);
-  for (const island_place& a : pl.jobs.front().islands) {
+  for (const assignment& job : pl.jobs) { // none once it has ended
+    const island_place& a = job.islands.at(config_.id.index);
     assignments_[digest_of(a)] = a;
     if (trace_) {
       std::string s = "view " + std::to_string(view_.number) + " since "
@@ -193,7 +194,8 @@ void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
   p->digest_seen = v.number; // newest view shown to it
   ev::view_changed e{v.number, std::nullopt, {}};
   e.calm = p->core.place() && undisturbed(v, *p->core.place());
-  e.place = pl.jobs.front().islands.at(config_.id.index);
+  for (const assignment& job : pl.jobs)
+    e.place = job.islands.at(config_.id.index);
   for (const member& x : v.members)
     e.members.push_back(x.id.peer);
   for (const auto& [number, other] : up_)
