@@ -30,9 +30,9 @@ static constexpr milliseconds dial_max{2000};
 /// How often a follower asks where else the shoal can be reached.
 static constexpr milliseconds refresh_period{5000};
 /// A node that is being started, or whose shoal makes a new view, answers within
-/// a second: so long nobody is said to be gone.
+/// a second. Before that, no node is reported as gone.
 static constexpr milliseconds first_answer_wait{2000};
-/// A blob whose next piece does not come for so long is given up.
+/// A blob is given up when its next piece has not come within this time.
 static constexpr milliseconds blob_patience{60000};
 
 class client::impl {

@@ -10,7 +10,7 @@
 // member in its place: it hands on the few requests of is_handed_on().
 //
 // Threads: one thread at a time. Calls block, at most for `timeout` each.
-// Errors:  errc of the call; text() then says it for people.
+// Errors:  errc of the call; text() then says it in words.
 #pragma once
 
 #include "runtime/core/errc.hpp"

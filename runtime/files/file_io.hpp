@@ -26,8 +26,8 @@ read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 failure file_failure(const std::filesystem::path& path, std::string_view action,
                      std::error_code error);
 
-/// Writes a file through a runtime::draft_file, readable by all that the umask
-/// allows. What a failure says of the file names its place.
+/// Writes a file through a runtime::draft_file, with the permissions that the
+/// umask leaves. A failure names the file.
 class file_writer {
 public:
   explicit file_writer(std::filesystem::path path);

@@ -1,9 +1,9 @@
 // runtime/host/child_process.hpp -- a child of this process, and its end.
 //
-// Owns the child: it is killed and waited for with this object, once. What the
-// child runs, with which descriptors and in which namespaces, is up to the
-// caller: `work` runs in the child, right after the fork. If this
-// process has several threads, `work` may only do what is async-signal-safe.
+// Owns the child: the destructor kills it and waits for it, once. `work` runs in
+// the child, right after the fork, and sets up its descriptors and namespaces. If
+// this process has several threads, `work` may only do what is
+// async-signal-safe.
 //
 // Threads: an object is used by one thread at a time.
 // Errors:  std::runtime_error from fork(), when the system has no room.

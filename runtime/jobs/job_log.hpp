@@ -1,4 +1,4 @@
-// runtime/jobs/job_log.hpp -- what became of a job, step by step, for people.
+// runtime/jobs/job_log.hpp -- the history of a job, step by step.
 //
 // Every member keeps the log of every job: participants write what they see
 // committed, the others what the reporter broadcasts. A command follows a job
@@ -27,8 +27,8 @@ enum class job_event_kind : std::uint8_t {
   view,       ///< another view or plan took effect
   eval,       ///< held-out loss at a step
   checkpoint, ///< published; `digest` names its manifest in the store
-  notice,     ///< text for people; `digest`: of bytes that whoever follows the
-              ///< job may give, zero if none are wanted
+  notice,     ///< a line for the user; `digest`: of bytes that a client may
+              ///< upload, zero if none are wanted
   done,       ///< the job ended: state in `text`, `cause`; no event follows
 };
 

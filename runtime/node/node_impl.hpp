@@ -4,10 +4,10 @@
 //      ^                    |  \--> exchange, actors, control             |
 //      +------ send --------+<------------- new view: plan, roles --------+
 //
-// What makes the parts one peer is node_wiring.hpp; what people and clients ask
-// is answered in requests/. Each part tells the node by an interface, which is
-// implemented here, mostly by telling another part; what the node keeps beside
-// its parts is in state/, with locks of its own.
+// node_wiring.hpp makes the parts one peer; requests/ answers users and clients.
+// Each part calls the node by an interface that is implemented here, mostly by
+// calling another part. State that belongs to no part is in state/, with locks
+// of its own.
 //
 // Split: node.cpp (parts: start and end), node_views.cpp (the interfaces). Only
 // these include it.

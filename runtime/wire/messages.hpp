@@ -303,8 +303,8 @@ void fields(auto& v, core::of<remove_job> auto& x) {
 /// The last lines that a node has said, as JSON (recent_lines.hpp); the reply's
 /// value is the number of the next one.
 struct ask_lines {
-  std::uint64_t from = 0;  ///< not those before this number
-  std::uint32_t lines = 0; ///< so many at most, the last ones
+  std::uint64_t from = 0;  ///< number of the first line that is wanted
+  std::uint32_t lines = 0; ///< the most lines to send: the last ones
   friend bool operator==(const ask_lines&, const ask_lines&) = default;
 };
 void fields(auto& v, core::of<ask_lines> auto& x) {

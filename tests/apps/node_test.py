@@ -296,8 +296,8 @@ class Node(World):
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def limited(self, processes, uid):
-        """A node of the user `uid`, who may have so many processes and threads
-        in all."""
+        """A node of the user `uid`, with that limit of processes and threads
+        together."""
         home = self.folder / str(processes)
         home.mkdir()
         os.chown(home, uid, uid)

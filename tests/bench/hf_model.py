@@ -47,7 +47,7 @@ def tensors(shape):
 
 
 def write(out, shape_name):
-    """Makes the directory; whoever finds it finds all of it."""
+    """Makes the directory, which appears complete or not at all."""
     shape = SHAPES[shape_name]
     part = out.with_name(out.name + ".part")
     part.mkdir(parents=True, exist_ok=True)

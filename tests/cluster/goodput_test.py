@@ -1,6 +1,6 @@
 # tests/cluster/goodput_test.py -- how much of a shoal's work survives kills.
 #
-# A peer is killed every so many seconds and started again at once. Goodput =
+# A peer is killed at a fixed interval and started again at once. Goodput =
 # committed tokens / integral of the surviving capacity. The capacity of n
 # peers is their speed in this same run while nobody is harmed, measured before
 # and after; a peer counts until it is killed, and again from its first view as

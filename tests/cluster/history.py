@@ -3,10 +3,10 @@
 # Of a cluster's files alone, so that it holds for whatever was done to it:
 #   H-1  two nodes never tell different views of one number of one shoal
 #   H-2  a step of one assignment has one loss, norm and set of samples,
-#        whoever tells of it
+#        whichever node reports it
 #   H-3  a step that is run again has the samples that it had
 #   H-4  when a step of a later assignment is committed, none of an earlier
-#        one is committed any more: nobody went on by himself
+#        one is committed any more: no peer went on alone
 #   H-5  a step is run again only if the run has said that state was lost
 # Logs of nodes that were killed may end in the middle of a line.
 import collections

@@ -1,8 +1,8 @@
 # tests/cluster/hostile_test.py -- strangers at every port while a run goes on.
 #
-# Four nodes train; whoever reaches their ports sends random bytes and frames,
-# replays a real session, is too long, speaks other versions, opens 1,000
-# connections and leaves 5,000 half-open. Others are strangers to TLS itself:
+# Four nodes train; strangers at their ports send random bytes and frames,
+# replay a real session, are too long, speak other versions, open 1,000
+# connections and leave 5,000 half-open. Others are strangers to TLS itself:
 # messages of it after the handshake, hellos in tiny records, whole handshakes
 # with false proofs; and every node dials servers that do the same. Calm and
 # hostile stretches of steps alternate. Shows that nobody is let in, the view

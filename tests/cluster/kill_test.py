@@ -43,8 +43,8 @@ local_batch_size = 2
 global_batch_size = 8
 """),
 }
-#: From a kill until who was killed is back: a run is to last so long for each,
-#: on any machine.
+#: Seconds from a kill until the killed peer is back, on any machine: a run lasts
+#: that long for each kill.
 CYCLE_S = 4
 COMMON = """seed = 7
 [optimizer]

@@ -83,7 +83,7 @@ class Host:
             self.mounts.append(target)
 
     def limit(self, processors):
-        """At most so many processors' time for what starts from now on;
+        """Limits the processors' time of all that starts from now on;
         False: there are no control groups here."""
         self.quota = self.network.cgroup(self.number, processors)
         return self.quota is not None

@@ -16,8 +16,8 @@ class Quotas:
         self.groups = []
 
     def share(self, name, processors):
-        """The file that takes the pids of a group with so many processors'
-        time (1.5, say), made or changed; None: there are no groups here."""
+        """Makes or changes a group with that share of the processors' time (say,
+        1.5). Returns the file that takes its pids; None: no groups here."""
         quota = int(PERIOD_US * processors)
         name = f"{self.prefix}{name}"
         try:
@@ -51,9 +51,8 @@ class Quotas:
 
 
 def share_of(options, processors):
-    """What each node of a script gets: with --bars so many processors, where
-    groups can be made, so that capacity does not depend on who else is
-    awake; else all."""
+    """The processors of each node: with --bars that number, where groups can
+    be made, so that capacity does not depend on other nodes; else all."""
     if not options.bars:
         return None
     if not can_make_quotas():

@@ -1,6 +1,6 @@
 // tests/runtime/files/json_test.cpp -- foreign JSON that nests too deep.
 //
-// Whoever parsed, copied or printed these values by recursion would end the
+// Code that parsed, copied or printed these values by recursion would end the
 // test program: 2 million levels need far more than a stack.
 #include "runtime/files/json.hpp"
 #include "runtime/model/config/config.hpp"

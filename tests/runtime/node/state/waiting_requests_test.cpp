@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(before_the_first_view_only_jobs_are_kept) {
   BOOST_TEST(w.adopted(view_of(1)).jobs.empty());
 }
 
-// Whoever submits it again would have two.
+// A client that submits it again would have two jobs.
 BOOST_AUTO_TEST_CASE(a_job_that_was_given_up_is_ended_when_a_view_has_it) {
   using waited_for = waiting_requests::waited_for;
   waiting_requests w;
