@@ -201,7 +201,7 @@ private:
   struct watched_parts {
     std::shared_ptr<life_sign> timer, membership, supervisor, tls, links;
   } signs_;
-  std::atomic<bool> looks_at_data_dir_{false};        ///< or has found it lost
+  std::atomic<bool> looks_at_data_dir_{false}; ///< or has found it lost
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;

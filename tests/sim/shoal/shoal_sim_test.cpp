@@ -91,20 +91,13 @@ const struct {
   mutant bug;
   std::uint64_t seed;
 } found_by[] = {
-  {mutant::answers_dropped, 7},
-  {mutant::cursor_off_by_one, 1},
-  {mutant::rollback_forgotten, 13},
-  {mutant::vote_counted_twice, 4},
-  {mutant::stale_part_summed, 4},
-  {mutant::moments_not_moved, 1},
-  {mutant::votes_not_stored, 2},
-  {mutant::cancel_forgotten, 11},
-  {mutant::applied_twice, 1},
-  {mutant::former_views_shown, 1},
-  {mutant::loss_unsaid, 13},
-  {mutant::optimizer_restarts, 1},
-  {mutant::tags_without_plan, 3},
-  {mutant::disks_unwatched, 15},
+  {mutant::answers_dropped, 7},        {mutant::cursor_off_by_one, 1},
+  {mutant::rollback_forgotten, 13},    {mutant::vote_counted_twice, 4},
+  {mutant::stale_part_summed, 4},      {mutant::moments_not_moved, 1},
+  {mutant::votes_not_stored, 2},       {mutant::cancel_forgotten, 11},
+  {mutant::applied_twice, 1},          {mutant::former_views_shown, 1},
+  {mutant::loss_unsaid, 13},           {mutant::optimizer_restarts, 1},
+  {mutant::tags_without_plan, 3},      {mutant::disks_unwatched, 15},
   {mutant::followers_do_not_apply, 3},
 };
 
