@@ -68,7 +68,7 @@ static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
 }
 
 /// For a node that cannot end in order, since its parts wait for each other.
-/// What is buffered is not written: whoever writes it may be what hangs.
+/// Buffered output is not written: the thread that writes it may be what hangs.
 [[noreturn]] static void end_process(const std::string& why) {
   last_line(why);
   ::_exit(1);

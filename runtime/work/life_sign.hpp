@@ -27,8 +27,8 @@ private:
   std::atomic<bool> asked_{false};
 };
 
-/// Asks for the sign: it is given when the result is released, by whoever has
-/// taken the question out of its queue, also if only to drop it.
+/// Asks for the sign. It is given when the result is released: by the thread or
+/// actor that takes the question out of its queue, even if it only drops it.
 /// @returns null while an earlier question waits.
 inline std::shared_ptr<void> ask(const std::shared_ptr<life_sign>& sign) {
   if (sign->asked_.exchange(true))

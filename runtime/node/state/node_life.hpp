@@ -56,9 +56,9 @@ public:
     std::chrono::milliseconds hung_shutdown_max{3000};
     /// How often the watchdog looks at the signs of life.
     std::chrono::milliseconds look_every{1000};
-    /// A part that gave no sign in so many looks will never run again. A minute:
-    /// the supervisor, which knows more of what hangs, finds a job's actor in
-    /// less.
+    /// A part that has given no sign in this number of looks will not run
+    /// again. A minute in all: the supervisor, which knows better what hangs,
+    /// notices a job's actor sooner.
     int silent_looks_max = 60;
   };
 

@@ -93,7 +93,7 @@ using runtime::urgency;
 struct held_device {
   std::unique_ptr<device_queue> queue = runtime::make_io_device();
   std::vector<std::string> seen; ///< written by work only
-  std::size_t wanted = 0;        ///< until so many are seen
+  std::size_t wanted = 0;        ///< number of segments to wait for
   std::promise<void> let_go, complete;
 
   held_device() {

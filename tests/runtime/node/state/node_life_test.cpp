@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_node_whose_work_hangs_ends_even_if_nobody_ends_it) {
   lived l;
   node_life life(l, impatient());
   life.started();
-  life.hang(); // whoever finds that may be stuck before it says so
+  life.hang(); // the thread that finds that may be stuck before it prints
   l.hung.get_future().wait();
   BOOST_TEST(!life.ending()); // the watchdog alone has acted
 }
