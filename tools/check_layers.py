@@ -33,7 +33,7 @@ FLOORS = [
     ["runtime/core/cluster/local"],
     ["kernels/cpu/isa", "kernels/reference", "transport/loopback",
      "transport/introduced", "transport/tls", "runtime/core/cluster",
-     "runtime/core/schedule", "runtime/host"],
+     "runtime/core/schedule", "runtime/core/state", "runtime/host"],
     ["runtime/core/planning/layout"],
     ["kernels/cpu/product", "transport/shm", "transport/ucx",
      "runtime/core/planning", "runtime/files"],

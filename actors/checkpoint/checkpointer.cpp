@@ -121,7 +121,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
       set->blobs.push_back(d);
       set->first[d] = g.writers[s.unit];
     }
-  std::vector<core::peer_id> holders = core::participants(config.plan->where);
+  std::vector<core::peer_id> holders = config.plan->holds.participants();
   if (const core::blob_digest& from = config.world->origin;
       from != core::blob_digest{}) {
     set->carried.push_back(from);

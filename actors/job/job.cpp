@@ -319,9 +319,8 @@ void job_actor::halted_if_still() {
 
 void job_actor::act(const adopt& a) {
   SHOAL_ASSERT(!actors_.active());
-  auto plan = std::make_shared<sub_plan>();
+  auto plan = std::make_shared<sub_plan>(a.place);
   plan->id = id();
-  plan->where = a.place;
   plan->digest = a.digest;
   plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
     if (const auto self = caf::actor_cast<caf::actor>(weak))

@@ -24,23 +24,22 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 /// The copy is made beside the computation, as for units that leave
 /// (job_unit_arrivals.cpp).
 void job_actor::act(const take_copies& a) {
-  const core::island_place& place = actors_.plan()->where;
+  const core::holdings& holds = actors_.plan()->holds;
   for (const std::uint32_t u : a.own) {
     unit_ptr unit = world_->units.at(u);
     buffer copy = world_->state_buffers.get(state_bytes(*unit));
-    std::vector<core::peer_id> followers;
-    if (holder_of(place, 0, u) == node().self())
-      for (const core::follower_place& f : place.followers)
-        if (f.first_unit <= u && u < f.last_unit)
-          followers.push_back(f.where.peer);
+    std::vector<core::member_id> followers;
+    if (holds.computer(0, u).peer == node().self())
+      followers = holds.followers(u);
     ++reading_state_;
     node().reductions().submit(
       [unit, copy](kernels::backend& device) {
         copy_state_out(device, *unit, copy.as<float>());
       },
       [this, post = poster(), links = &node().links(), a, u, copy, followers] {
-        for (const core::peer_id& to : followers)
-          links->send(to, tag_of(a, u), copy.shared(), [](std::error_code) {});
+        for (const core::member_id& to : followers)
+          links->send(to.peer, tag_of(a, u), copy.shared(),
+                      [](std::error_code) {});
         post([this, a, u, copy] {
           keep_copy(a, u, copy);
           --reading_state_;
@@ -53,7 +52,7 @@ void job_actor::act(const take_copies& a) {
     buffer into = world_->state_buffers.get(3 * sizeof(float)
                                             * world_->layout->unit_size(u));
     node().links().expect(
-      holder_of(place, 0, u), tag_of(a, u), into.shared(),
+      holds.computer(0, u).peer, tag_of(a, u), into.shared(),
       [this, post = poster(), a, u, into](std::error_code error) {
         post([this, a, u, into, error] {
           if (!error) // on an error another sub-plan follows

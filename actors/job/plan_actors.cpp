@@ -29,8 +29,8 @@ void plan_actors::start(caf::event_based_actor* owner, world_ptr world,
   caf::actor_system& system = owner->system();
   const auto self = caf::actor_cast<caf::actor>(owner);
   stages_ = stages_on(plan_->where, world_->node->self());
-  if (!units_of(plan_->where, world_->node->self()).empty()) // a follower has
-                                                             // no stage
+  const core::member_parts& here = plan_->holds.of(world_->node->self());
+  if (!here.held.empty()) // a follower has no stage
     reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
   if (!stages_.empty())
     stage_ = add(spawn_stage(system, {world_, plan_, self, reducer_}));
@@ -39,8 +39,7 @@ void plan_actors::start(caf::event_based_actor* owner, world_ptr world,
   if (reducer_)
     writer_ = add(spawn_shard_writer(system, {world_, plan_}));
   // Any participant may have to publish, also one that only keeps copies.
-  if (std::ranges::binary_search(core::participants(plan_->where),
-                                 world_->node->self()))
+  if (here.takes_part)
     checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
 }
 

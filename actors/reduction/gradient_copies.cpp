@@ -15,7 +15,7 @@ void gradient_copies::begin(std::uint64_t step) {
   reading_ = 0;
   for (const model::unit_index u : here_.followed)
     here_.links->expect(
-      holder_of(here_.place(), 0, u),
+      here_.holds().computer(0, u).peer,
       here_.tag(link_kind::gradient_copy, 0, u, step), here_.gradient(u),
       [this, post = here_.leased_post(), step, u](std::error_code error) {
         post([this, step, u, error] {
@@ -41,12 +41,10 @@ void gradient_copies::on_read(std::uint64_t step) {
 }
 
 void gradient_copies::send_to_followers(model::unit_index unit) {
-  for (const core::follower_place& f : here_.place().followers) {
-    if (unit < f.first_unit || unit >= f.last_unit)
-      continue;
+  for (const core::member_id& to : here_.holds().followers(unit)) {
     ++reading_;
     here_.links->send(
-      f.where.peer, here_.tag(link_kind::gradient_copy, 0, unit, step_),
+      to.peer, here_.tag(link_kind::gradient_copy, 0, unit, step_),
       here_.gradient(unit),
       [this, post = here_.leased_post(), step = step_](std::error_code error) {
         if (!error) // on an error the peer is lost: a new plan follows

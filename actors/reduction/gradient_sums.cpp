@@ -32,7 +32,7 @@ void gradient_sums::begin(std::uint64_t step) {
   squares_.clear();
   std::vector<all_reduce::bucket> buckets;
   for (const model::unit_index u : here_.computed)
-    buckets.push_back({u, holders_of(here_.place(), u), here_.gradient(u)});
+    buckets.push_back({u, here_.holds().computers(u), here_.gradient(u)});
   std::ranges::reverse(buckets); // in the order of the backward pass
   sums_.begin(step, std::move(buckets));
 }

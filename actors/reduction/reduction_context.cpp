@@ -6,23 +6,19 @@
 namespace shoal::actors {
 
 void find_units(reduction_context& here) {
-  for (const stage_name& n : stages_on(here.place(), here.self)) {
-    const unit_range range = units_of(here.place(), n.replica, n.stage);
-    for (auto u = range.first; u < range.last; ++u)
-      here.computed.insert(u);
-  }
-  for (const model::unit_index u : units_of(here.place(), here.self))
-    if (!here.computes(u))
-      here.followed.insert(u);
+  const core::member_parts& mine = here.holds().of(here.self);
+  here.computed = mine.computes;
+  here.followed = mine.held;
+  here.followed.remove(mine.computes);
   SHOAL_ASSERT(!here.computed.empty() || !here.followed.empty());
 }
 
 bool reduction_context::leads(model::unit_index u) const {
-  return computes(u) && holder_of(place(), 0, u) == self;
+  return computes(u) && holds().computer(0, u).peer == self;
 }
 
 std::uint32_t reduction_context::first_replica(model::unit_index u) const {
-  return first_replica_of(place(), self, u);
+  return holds().first_replica(self, u);
 }
 
 poster reduction_context::leased_post() const {

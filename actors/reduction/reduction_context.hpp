@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <system_error>
 
 namespace shoal::runtime {
@@ -33,9 +32,9 @@ struct reduction_context {
   sub_plan_ptr plan;
   std::shared_ptr<const model::unit_layout> layout;
   std::map<model::unit_index, unit_ptr> states; ///< for this sub-plan
-  std::set<model::unit_index> computed;         ///< by this peer, in some
+  core::part_set computed;                      ///< by this peer, in some
                                                 ///< replica
-  std::set<model::unit_index> followed;         ///< in addition to those
+  core::part_set followed;                      ///< in addition to those
   runtime::link_hub* links = nullptr;
   runtime::device_queue* device = nullptr; ///< arithmetic
   runtime::device_queue* sums = nullptr;   ///< sums of received data
@@ -43,6 +42,7 @@ struct reduction_context {
   poster post; ///< to the owner
 
   const core::island_place& place() const { return plan->where; }
+  const core::holdings& holds() const { return plan->holds; }
   model::unit_index head() const { return layout->head_unit(); }
   bool computes(model::unit_index u) const { return computed.contains(u); }
   /// Whether this peer computes the unit in replica 0.

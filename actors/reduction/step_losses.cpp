@@ -17,16 +17,15 @@ static_assert(std::is_trivially_copyable_v<
 /// replica in the tag: 0 for a follower.
 std::vector<std::pair<core::peer_id, std::uint32_t>> step_losses::told() const {
   std::vector<std::pair<core::peer_id, std::uint32_t>> out;
-  const core::island_place& place = here_.place();
+  const core::holdings& holds = here_.holds();
   const model::unit_index head = here_.head();
-  const std::vector<core::peer_id> heads = holders_of(place, head);
+  const std::vector<core::peer_id> heads = holds.computers(head);
   for (std::size_t i = 1; i < heads.size(); ++i)
-    out.emplace_back(heads[i], first_replica_of(place, heads[i], head));
-  if (place.copy_every <= 1)
-    for (const core::follower_place& f : place.followers)
-      if (f.first_unit <= head && head < f.last_unit
-          && std::ranges::find(heads, f.where.peer) == heads.end())
-        out.emplace_back(f.where.peer, 0);
+    out.emplace_back(heads[i], holds.first_replica(heads[i], head));
+  if (here_.place().copy_every <= 1)
+    for (const core::member_id& f : holds.followers(head))
+      if (std::ranges::find(heads, f.peer) == heads.end())
+        out.emplace_back(f.peer, 0);
   return out;
 }
 
@@ -41,15 +40,16 @@ void step_losses::begin(std::uint64_t step) {
   all_.assign(place.replicas.back().last_microbatch, {});
   if (!leads()) {
     to_send_ = has_head() ? 1 : 0;
-    expect(holder_of(place, 0, here_.head()), link_kind::losses_merged,
+    expect(here_.holds().computer(0, here_.head()).peer,
+           link_kind::losses_merged,
            has_head() ? here_.first_replica(here_.head()) : 0);
     return;
   }
   to_send_ = int(told().size());
-  for (const core::peer_id& other : holders_of(place, here_.head()))
+  for (const core::peer_id& other : here_.holds().computers(here_.head()))
     if (other != here_.self)
       expect(other, link_kind::losses,
-             first_replica_of(place, other, here_.head()));
+             here_.holds().first_replica(other, here_.head()));
 }
 
 void step_losses::expect(const core::peer_id& from, link_kind kind,
@@ -74,7 +74,8 @@ void step_losses::take(const std::map<std::uint32_t, microbatch_loss>& own) {
   const std::uint32_t first = here_.first_replica(here_.head());
   parts_[first] = {};
   if (!leads())
-    send(holder_of(here_.place(), 0, here_.head()), link_kind::losses, first);
+    send(here_.holds().computer(0, here_.head()).peer, link_kind::losses,
+         first);
   merge_if_ready();
 }
 
@@ -96,7 +97,7 @@ void step_losses::send(const core::peer_id& to, link_kind kind,
 /// Every replica filled in its own losses: nothing is added.
 void step_losses::merge_if_ready() {
   const std::size_t wanted = leads()
-                               ? holders_of(here_.place(), here_.head()).size()
+                               ? here_.holds().computers(here_.head()).size()
                              : has_head() ? 2
                                           : 1;
   if (merged_ || parts_.size() < wanted)
@@ -119,9 +120,9 @@ void step_losses::merge(std::uint32_t first, const buffer& part) {
     return;
   }
   const core::island_place& place = here_.place();
-  const core::peer_id& peer = holder_of(place, first, here_.head());
+  const core::member_id& who = here_.holds().computer(first, here_.head());
   for (std::uint32_t r = first; r < place.replicas.size(); ++r) {
-    if (holder_of(place, r, here_.head()) != peer)
+    if (here_.holds().computer(r, here_.head()) != who)
       continue;
     const core::replica_place& theirs = place.replicas[r];
     for (auto m = theirs.first_microbatch; m < theirs.last_microbatch; ++m)

@@ -50,6 +50,7 @@ private:
   std::uint64_t step_ = 0;
   std::set<model::unit_index> summed_; ///< of unit 0 and the head
   buffer part_;                        ///< gradient of the other side
+  int copying_ = 0; ///< copies for peers that are being made
   bool adding_ = false;
 };
 

@@ -19,12 +19,11 @@ caf::behavior evaluator(caf::stateful_actor<evaluator_name>* self,
                         const evaluator_config& config) {
   return {
     [=](const begin_eval& m) {
-      const core::island_place& place = config.plan->where;
       const model::unit_index head = config.world->layout->head_unit();
       const auto values = 2 * std::size_t(config.world->run.validation_steps);
       buffer into = config.world->buffers.get(values * sizeof(double));
       config.world->node->links().expect(
-        holder_of(place, 0, head),
+        config.plan->holds.computer(0, head).peer,
         make_tag(config.plan->digest, link_kind::eval_losses, 0, 0, m.step),
         into.shared(),
         [to = caf::actor_cast<caf::actor>(self), step = m.step,

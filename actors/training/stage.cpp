@@ -5,6 +5,7 @@
 #include "runtime/context.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/schedule/schedule.hpp"
+#include "runtime/core/state/parts.hpp"
 #include "runtime/core/training/ledger.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -132,8 +133,9 @@ public:
         here.replica = &r;
         here.index = s;
         here.compute = std::make_shared<stage_compute>();
-        const unit_range range = units_of(all, r.index, s);
-        for (auto u = range.first; u < range.last; ++u)
+        const core::part_range parts = core::parts_of_stage(
+          all.replicas[r.index].stages[s], s == 0, s + 1 == r.stages());
+        for (auto u = parts.first; u < parts.last; ++u)
           here.compute->units.push_back(config_.world->units.at(u));
       }
     SHOAL_ASSERT(!here_.empty());

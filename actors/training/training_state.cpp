@@ -1,11 +1,9 @@
-// actors/training/training_state.cpp -- units and their holders under a
-// sub-plan.
+// actors/training/training_state.cpp -- units, and the stages of a sub-plan.
 #include "actors/training/training_state.hpp"
 
 #include "runtime/core/assert.hpp"
 #include "runtime/files/bytes_hash.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 namespace shoal::actors {
@@ -18,35 +16,6 @@ stages_on(const core::island_place& a, const core::peer_id& peer) {
       if (a.replicas[r].stages[s].where.peer == peer)
         out.push_back({r, s});
   return out;
-}
-
-const core::peer_id& holder_of(const core::island_place& a,
-                               std::uint32_t replica, model::unit_index unit) {
-  const auto& stages = a.replicas.at(replica).stages;
-  for (std::uint32_t s = 0; s < stages.size(); ++s)
-    if (unit < units_of(a, replica, s).last)
-      return stages[s].where.peer;
-  SHOAL_ASSERT(!"every unit has a stage");
-  return stages.back().where.peer;
-}
-
-std::vector<core::peer_id>
-holders_of(const core::island_place& a, model::unit_index unit) {
-  std::vector<core::peer_id> out;
-  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
-    if (const core::peer_id& peer = holder_of(a, r, unit);
-        std::ranges::find(out, peer) == out.end())
-      out.push_back(peer);
-  return out;
-}
-
-std::uint32_t
-first_replica_of(const core::island_place& a, const core::peer_id& peer,
-                 model::unit_index unit) {
-  std::uint32_t r = 0;
-  while (holder_of(a, r, unit) != peer)
-    ++r;
-  return r;
 }
 
 std::size_t state_bytes(const model::unit_state& unit) {

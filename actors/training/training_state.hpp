@@ -13,6 +13,7 @@
 
 #include "actors/training/buffers.hpp"
 #include "kernels/memory/recycling_resource.hpp"
+#include "runtime/core/state/holdings.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/model/stage_model.hpp"
@@ -77,8 +78,12 @@ using world_ptr = std::shared_ptr<job_world>;
 
 /// One sub-plan, in the form that its actors use.
 struct sub_plan {
+  explicit sub_plan(core::island_place place)
+    : where(std::move(place)), holds(where) {}
+
   core::island_id id{};
   core::island_place where;
+  core::holdings holds; ///< under `where`
   std::uint64_t digest = 0;
   /// Copied by transfers that write into units, in addition to queued work.
   std::shared_ptr<void> lease;
@@ -89,29 +94,14 @@ struct sub_plan {
 };
 using sub_plan_ptr = std::shared_ptr<const sub_plan>;
 
-/// A stage of a sub-plan that runs on this peer; by replica, then stage.
+/// A stage of a sub-plan that runs on a peer.
 struct stage_name {
   std::uint32_t replica = 0;
   std::uint32_t stage = 0;
 };
+/// Those that run on `peer`; by replica, then stage.
 std::vector<stage_name>
 stages_on(const core::island_place& a, const core::peer_id& peer);
-
-using core::unit_range;
-using core::units_of;
-
-/// The peer that holds `unit` in `replica`.
-const core::peer_id& holder_of(const core::island_place& a,
-                               std::uint32_t replica, model::unit_index unit);
-
-/// All peers that compute the unit, by the first of their replicas.
-std::vector<core::peer_id>
-holders_of(const core::island_place& a, model::unit_index unit);
-
-/// The first replica in which `peer` computes the unit. @pre there is one
-std::uint32_t
-first_replica_of(const core::island_place& a, const core::peer_id& peer,
-                 model::unit_index unit);
 
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);

@@ -6,6 +6,7 @@
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/state/holdings.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json_table.hpp"
@@ -200,7 +201,9 @@ const json_table<whole_plan>& whole_table() {
     {"copies", "whole number", "",
      "peers that may die at once without losing a step",
      [](p v) {
-       return json(v.job ? core::holders_min(v.is.island(), v.job->blocks) - 1
+       return json(v.job ? core::holdings(v.is.island())
+                               .least_copies(core::part_table(v.job->blocks))
+                             - 1
                          : 0);
      }},
     {"wanted_copies", "whole number", "", "fault_tolerance.copies",
@@ -511,7 +514,9 @@ std::string plan_table(const planned_run& p) {
                       100 * f.mfu, double(f.mflops) / (fast ? 1e6 : 1e3),
                       fast ? "TFLOP/s" : "GFLOP/s"));
   const std::uint32_t copies =
-    job ? core::holders_min(p.island(), job->blocks) - 1 : 0;
+    job ? core::holdings(p.island()).least_copies(core::part_table(job->blocks))
+            - 1
+        : 0;
   out += copies == 0
            ? wrapped("the state is on one peer each: a death costs the steps "
                      "since the last checkpoint")

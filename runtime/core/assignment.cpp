@@ -1,10 +1,9 @@
-// runtime/core/assignment.cpp -- holders of units, and digests of places.
+// runtime/core/assignment.cpp -- digests of places.
 #include "runtime/core/assignment.hpp"
 
 #include "runtime/core/canonical.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace shoal::core {
 
@@ -26,51 +25,6 @@ std::uint64_t digest(const island_id& id, const island_place& a) {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   z ^= z >> 31;
   return z == 0 ? 1 : z; // 0 means none
-}
-
-unit_range units_of(const island_place& place, std::uint32_t replica,
-                    std::uint32_t stage) {
-  const auto& stages = place.replicas.at(replica).stages;
-  const stage_place& s = stages.at(stage);
-  return {stage == 0 ? 0 : s.first_block + 1,
-          s.last_block + (stage + 1 == stages.size() ? 2 : 1)};
-}
-
-std::vector<std::uint32_t>
-units_of(const island_place& place, const peer_id& peer) {
-  std::set<std::uint32_t> out;
-  for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
-    for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
-      if (place.replicas[r].stages[s].where.peer != peer)
-        continue;
-      const unit_range range = units_of(place, r, s);
-      for (std::uint32_t u = range.first; u < range.last; ++u)
-        out.insert(u);
-    }
-  if (place.copy_every <= 1)
-    for (const std::uint32_t u : followed_units(place, peer))
-      out.insert(u);
-  return {out.begin(), out.end()};
-}
-
-std::vector<std::uint32_t>
-followed_units(const island_place& place, const peer_id& peer) {
-  std::set<std::uint32_t> out;
-  for (const follower_place& f : place.followers)
-    if (f.where.peer == peer)
-      for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
-        out.insert(u);
-  return {out.begin(), out.end()};
-}
-
-std::vector<peer_id> participants(const island_place& place) {
-  std::set<peer_id> out;
-  for (const replica_place& r : place.replicas)
-    for (const stage_place& s : r.stages)
-      out.insert(s.where.peer);
-  for (const follower_place& f : place.followers)
-    out.insert(f.where.peer);
-  return {out.begin(), out.end()};
 }
 
 const char* to_text(schedule_kind k) {

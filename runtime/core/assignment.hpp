@@ -3,9 +3,9 @@
 // The planner makes assignments (planning/plan.hpp), and views carry them. An
 // assignment is a list of islands. The peers of an island work in step with each
 // other, by the protocol of training/job/job_core.hpp; islands know nothing of
-// each other, so that a change in one leaves the others as they are. A model's
-// state consists of units: unit 0 is the embedding, 1 to `blocks` are the blocks,
-// the last one is the final norm and the head.
+// each other, so that a change in one leaves the others as they are. A job's
+// state is cut into parts (state/parts.hpp), which are called units here; who
+// holds which of them is answered by state/holdings.hpp.
 //
 // Invariants
 // two different places of one island of a job never have the same `since`.
@@ -143,27 +143,6 @@ void fields(auto& v, of<assignment> auto& x) {
 
 /// Whether the job runs nowhere: each of its islands waits for members.
 [[nodiscard]] bool waits(const assignment& a);
-
-/// Units [first, last) of a stage: the first stage also has the embedding, the
-/// last one the head.
-struct unit_range {
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-};
-[[nodiscard]] unit_range
-units_of(const island_place& place, std::uint32_t replica, std::uint32_t stage);
-
-/// The units that `peer` holds at every step under `place`: those of its
-/// stages, and those that it follows by gradients; ascending.
-[[nodiscard]] std::vector<std::uint32_t>
-units_of(const island_place& place, const peer_id& peer);
-
-/// The units that `peer` follows, ascending.
-[[nodiscard]] std::vector<std::uint32_t>
-followed_units(const island_place& place, const peer_id& peer);
-
-/// All peers that run a stage or follow one, ascending.
-[[nodiscard]] std::vector<peer_id> participants(const island_place& place);
 
 /// 64-bit digest of an island's place. Links and messages of a job carry it, so
 /// that nothing made under another place, or by another island, has an effect.

@@ -5,6 +5,7 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <algorithm>
 #include <set>
 
 namespace bdata = boost::unit_test::data;
@@ -56,7 +57,7 @@ BOOST_DATA_TEST_CASE(units_are_summed_over_replicas_and_then_squared,
         s[n].part.ready(u);
     s.settle();
     for (std::size_t n = 0; n < 4; ++n) {
-      BOOST_TEST((s[n].events.sums == s[n].here.computed));
+      BOOST_TEST(std::ranges::equal(s[n].events.sums, s[n].here.computed));
       BOOST_TEST(!s[n].part.squares());
       for (const model::unit_index u : s[n].here.computed) {
         for (const float g : s[n].gradient(u))
@@ -66,7 +67,7 @@ BOOST_DATA_TEST_CASE(units_are_summed_over_replicas_and_then_squared,
     }
     s.settle();
     for (std::size_t n = 0; n < 4; ++n) {
-      BOOST_TEST((s[n].events.squares == s[n].here.computed));
+      BOOST_TEST(std::ranges::equal(s[n].events.squares, s[n].here.computed));
       const auto squares = s[n].part.squares();
       BOOST_REQUIRE(squares);
       BOOST_REQUIRE(squares->size() == s[n].here.computed.size());

@@ -2,6 +2,7 @@
 // nothing: what happens in one does not reach the other.
 #include "runtime/core/planning/plan.hpp"
 #include "tests/actors/job_fixture.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -27,7 +28,7 @@ struct two_islands : small_shoal {
   /// Numbers of the nodes that work for the island.
   std::set<std::size_t> nodes_of(std::uint32_t island) const {
     std::set<std::size_t> out;
-    for (const core::peer_id& p : core::participants(place(island)))
+    for (const core::peer_id& p : core::participants_of(place(island)))
       out.insert(p[0] - 1u);
     return out;
   }

@@ -62,8 +62,7 @@ struct reduction_peer {
   reduction_peer(network& wire, std::size_t n, const island_place& place,
                  const std::shared_ptr<const model::unit_layout>& layout)
     : links(wire, peer(n)) {
-    auto plan = std::make_shared<actors::sub_plan>();
-    plan->where = place;
+    auto plan = std::make_shared<actors::sub_plan>(place);
     plan->digest = 7;
     plan->lease = std::make_shared<int>();
     here.self = peer(n);

@@ -42,7 +42,6 @@ namespace shoal::core {
 /// order. The duration of a step does not matter: the state of a fifth peer
 /// made all others wait 1.8 s, three steps, where the move was predicted to
 /// take half a step.
-/// wait 1.8 s, three steps, where the move was predicted to take half a step.
 inline constexpr nanoseconds arrive_after_min = 250'000'000;
 
 /// State is assumed to move no faster than this, whatever the link's bandwidth:
@@ -99,22 +98,6 @@ rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count);
 /// runs meanwhile.
 /// @returns whether something was held back
 bool let_arrive(island_place& a, const layout_problem& p);
-
-/// The units that arrive at `peer` under `place`, ascending.
-[[nodiscard]] std::vector<std::uint32_t>
-arriving_units(const island_place& place, const peer_id& peer);
-
-/// Members to which units arrive, ascending.
-[[nodiscard]] std::vector<peer_id> receivers(const island_place& place);
-
-/// The member that sends `unit` to those at which it arrives: one that computes
-/// it in one of the replicas, which take turns by unit. @pre place has replicas
-[[nodiscard]] const peer_id&
-arrival_source(const island_place& place, std::uint32_t unit);
-
-/// Peers that hold `unit` at every step under `place`.
-[[nodiscard]] std::uint32_t
-places_of(const island_place& place, std::uint32_t unit);
 
 /// Adds the memory that arrivals take at both ends while in transit, besides
 /// the units themselves.

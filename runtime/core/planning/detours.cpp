@@ -2,9 +2,10 @@
 #include "runtime/core/planning/detours.hpp"
 
 #include "runtime/core/schedule/schedule_choice.hpp"
+#include "runtime/core/state/holdings.hpp"
+#include "runtime/core/state/parts.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace shoal::core {
 namespace {
@@ -19,33 +20,27 @@ const member* able(const layout_problem& p, const member_id& id) {
   return at == p.members.end() ? nullptr : *at;
 }
 
-holders holders_of(const layout_problem& p) {
-  const island_place& a = *p.previous;
-  std::vector<std::set<member_id>> run(std::size_t{p.job.blocks} + 2);
-  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
-    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
-      const unit_range units = units_of(a, r, s);
-      if (able(p, a.replicas[r].stages[s].where))
-        for (std::uint32_t u = units.first; u < units.last; ++u)
-          run[u].insert(a.replicas[r].stages[s].where);
-    }
-  holders out;
-  for (const auto& who : run)
-    out.emplace_back(who.begin(), who.end());
-  if (a.copy_every > 1)
-    return out; // copies lag behind
+holders holders_of(const layout_problem& p, const holdings& had) {
+  const part_table parts(p.job.blocks);
+  holders out(parts.count());
+  for (const member_parts& m : had.members())
+    if (able(p, m.where))
+      for (const part_index u : m.computes)
+        out[u].push_back(m.where);
   // Only one, so that one pipeline stays one: its sums then have the same bits.
-  for (const follower_place& f : a.followers)
-    if (const member* m = able(p, f.where))
-      for (std::uint32_t u = f.first_unit; u < f.last_unit && u < run.size();
-           ++u) {
-        auto& who = out[u];
-        if (!run[u].empty())
-          continue;
-        if (who.empty()
-            || m->device.mflops > able(p, who.front())->device.mflops)
-          who = {f.where};
-      }
+  for (part_index u = 0; u < parts.count(); ++u) {
+    if (!out[u].empty())
+      continue;
+    const member* best = nullptr;
+    for (const member_id& f : had.followers(u)) {
+      const member* m = able(p, f);
+      if (m && had.of(f).held.contains(u) // else its copy lags behind
+          && (!best || m->device.mflops > best->device.mflops))
+        best = m;
+    }
+    if (best)
+      out[u].push_back(best->id);
+  }
   return out;
 }
 
@@ -68,6 +63,7 @@ void add_stage(std::vector<stage_place>& to, const stage_place& s,
 replica_place replaced(const layout_problem& p, std::uint32_t replica,
                        const holders& at, std::uint32_t turn) {
   const replica_place& was = p.previous->replicas[replica];
+  const part_table parts(p.job.blocks);
   replica_place out{{}, was.first_microbatch, was.last_microbatch};
   bool stood_in = false;
   for (std::uint32_t s = 0; s < was.stages.size(); ++s) {
@@ -76,15 +72,16 @@ replica_place replaced(const layout_problem& p, std::uint32_t replica,
       add_stage(out.stages, stage, false, stood_in);
       continue;
     }
-    const unit_range units = units_of(*p.previous, replica, s);
+    const part_range units =
+      parts_of_stage(stage, s == 0, s + 1 == was.stages.size());
     for (std::uint32_t u = units.first; u < units.last;) {
       const std::uint32_t first = u;
       const member_id who = at[u][turn % at[u].size()];
       while (u < units.last && std::ranges::binary_search(at[u], who))
         ++u;
-      const std::uint32_t begin = std::max(first, 1u) - 1;
-      const std::uint32_t end = std::min(std::max(u, 1u) - 1, p.job.blocks);
-      add_stage(out.stages, {who, begin, end, stage.kept_max}, true, stood_in);
+      const auto blocks = parts.blocks_of({first, u});
+      add_stage(out.stages, {who, blocks.first, blocks.last, stage.kept_max},
+                true, stood_in);
     }
   }
   return out;
@@ -98,7 +95,8 @@ ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
     if (able(p, stages[s].where))
       continue;
-    const unit_range units = units_of(*p.previous, replica, s);
+    const part_range units =
+      parts_of_stage(stages[s], s == 0, s + 1 == stages.size());
     for (std::uint32_t u = units.first; u < units.last; ++u) {
       if (at[u].empty())
         return 0;
@@ -200,7 +198,8 @@ bool runs_all(const job_entry& job,
 
 bool is_sound(const job_entry& job, const island_place& a) {
   const auto units = [&](const follower_place& f) {
-    return f.first_unit <= f.last_unit && f.last_unit <= job.blocks + 2;
+    return f.first_unit <= f.last_unit
+           && f.last_unit <= part_table(job.blocks).count();
   };
   const auto stage = [&](const stage_place& s) {
     return s.first_block <= s.last_block && s.last_block <= job.blocks;
@@ -227,7 +226,7 @@ std::vector<replica_place> detour(const layout_problem& p) {
   if (!p.previous || !runs_all(p.job, p.previous->replicas))
     return {};
   const auto& before = p.previous->replicas;
-  const holders at = holders_of(p);
+  const holders at = holders_of(p, holdings(*p.previous));
   std::vector<replica_place> out, others;
   bool changed = false;
   for (std::uint32_t r = 0; r < before.size(); ++r) {
@@ -264,53 +263,12 @@ std::vector<replica_place> detour(const layout_problem& p) {
   return distinct;
 }
 
-namespace {
-
-/// By member, the units of each of its stages: the embedding is 0, block b is
-/// b + 1, the head is last.
-std::map<member_id, std::vector<unit_range>>
-units_by_member(const std::vector<replica_place>& replicas) {
-  std::map<member_id, std::vector<unit_range>> out;
-  for (const replica_place& r : replicas)
-    for (const stage_place& s : r.stages)
-      out[s.where].push_back(
-        {&s == &r.stages.front() ? 0 : s.first_block + 1,
-         s.last_block + (&s == &r.stages.back() ? 2u : 1u)});
-  return out;
-}
-
-} // namespace
-
 bool makes_detour(const std::vector<replica_place>& replicas) {
-  for (const auto& [who, ranges] : units_by_member(replicas))
-    for (std::size_t b = 0; b < ranges.size(); ++b)
-      for (std::size_t a = 0; a < b; ++a)
-        if (ranges[a].first < ranges[b].last
-            && ranges[b].first < ranges[a].last)
-          return true;
-  return false;
+  return holdings(replicas).computes_twice();
 }
 
 std::uint32_t replica_count(const std::vector<replica_place>& replicas) {
-  // The ranges of units where a member holds some, as steps up and down.
-  std::map<std::uint32_t, std::int32_t> change;
-  auto all = units_by_member(replicas);
-  for (auto& [who, ranges] : all) {
-    std::ranges::sort(ranges, {}, &unit_range::first);
-    std::uint32_t end = 0;
-    for (const unit_range& x : ranges) {
-      const std::uint32_t first = std::max(x.first, end);
-      if (first >= x.last)
-        continue;
-      ++change[first];
-      --change[x.last];
-      end = x.last;
-    }
-  }
-  std::int32_t now = 0, most = 0;
-  for (const auto& [unit, by] : change)
-    most = std::max(most, now += by);
-  return std::uint32_t(most);
+  return holdings(replicas).most_computers();
 }
 
 } // namespace shoal::core

@@ -5,10 +5,11 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/state/holdings.hpp"
+#include "runtime/core/state/parts.hpp"
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 namespace shoal::core {
@@ -24,18 +25,18 @@ public:
       std::uint64_t& left = memory_[need.where.peer];
       left -= std::min(left, need.bytes);
     }
+    const holdings now(a);
+    const holdings before = p.previous ? holdings(*p.previous) : holdings();
     for (const member* m : members_) {
-      hold(a, m->id.peer, now_[m->id]);
-      if (!p.previous)
-        continue;
-      hold(*p.previous, m->id.peer, before_[m->id]);
-      for (std::uint32_t u : arriving_units(*p.previous, m->id.peer))
-        before_[m->id].insert(u); // do not move back what is on its way
+      now_[m->id] = kept(now.of(m->id.peer));
+      part_set& had = before_[m->id] = kept(before.of(m->id.peer));
+      had.add(before.of(m->id.peer).arrives); // do not move back what is on its
+                                              // way
     }
   }
 
   /// Smallest number of places among these units.
-  std::uint32_t places(const unit_range& units) const {
+  std::uint32_t places(const part_range& units) const {
     std::uint32_t least = std::uint32_t(members_.size());
     for (std::uint32_t u = units.first; u < units.last; ++u)
       least = std::min(
@@ -47,18 +48,18 @@ public:
 
   /// @returns nothing if no member has the memory
   std::optional<follower_place>
-  choose(const unit_range& units, const member& owner) {
-    const std::uint64_t bytes = bytes_of_units(job_, units.first, units.last);
+  choose(const part_range& units, const member& owner) {
+    const std::uint64_t bytes = state_bytes(job_, units);
     using rank =
       std::tuple<bool, bool, std::uint32_t, std::uint64_t, member_id>;
     std::optional<rank> best;
     for (const member* m : members_) {
-      if (count(now_[m->id], units) > 0 || memory_[m->id.peer] < bytes)
+      if (now_[m->id].overlaps(units) || memory_[m->id.peer] < bytes)
         continue;
       const rank r{m->device.mflops < owner.device.mflops / follower_slower_max,
                    !m->host.empty() && m->host == owner.host,
-                   units.last - units.first - count(before_[m->id], units),
-                   loads_[m->id], m->id};
+                   units.size() - before_[m->id].count(units), loads_[m->id],
+                   m->id};
       if (!best || r < *best)
         best = r;
     }
@@ -67,28 +68,23 @@ public:
     const member_id& who = std::get<member_id>(*best);
     memory_[who.peer] -= bytes;
     loads_[who] += bytes;
-    for (std::uint32_t u = units.first; u < units.last; ++u)
-      now_[who].insert(u);
+    now_[who].add(units);
     return follower_place{who, units.first, units.last};
   }
 
 private:
-  using unit_set = std::set<std::uint32_t>;
-
-  static void hold(const island_place& a, const peer_id& peer, unit_set& into) {
-    for (const auto& units : {units_of(a, peer), followed_units(a, peer)})
-      into.insert(units.begin(), units.end());
-  }
-  static std::uint32_t count(const unit_set& held, const unit_range& units) {
-    return std::uint32_t(std::distance(held.lower_bound(units.first),
-                                       held.lower_bound(units.last)));
+  /// Also copies that lag behind.
+  static part_set kept(const member_parts& m) {
+    part_set all = m.computes;
+    all.add(m.follows);
+    return all;
   }
 
   const job_entry& job_;
   const std::vector<const member*>& members_;
   std::map<peer_id, std::uint64_t> memory_; ///< left
   std::map<member_id, std::uint64_t> loads_;
-  std::map<member_id, unit_set> now_, before_;
+  std::map<member_id, part_set> now_, before_;
 };
 
 /// What copies cost in one step, in nanoseconds, for the member with the
@@ -109,17 +105,17 @@ copy_cost cost_of_copies(const island_place& a, const layout_problem& p) {
   const auto& stages = a.replicas.front().stages;
   for (const follower_place& f : a.followers)
     for (std::uint32_t s = 0; s < stages.size(); ++s) {
-      const unit_range units = units_of(a, 0, s);
-      const std::uint64_t bytes =
-        bytes_of_units(p.job, std::max(units.first, f.first_unit),
-                       std::min(units.last, f.last_unit));
+      const part_range units =
+        common(parts_of_stage(stages[s], s == 0, s + 1 == stages.size()),
+               {f.first_unit, f.last_unit});
+      const std::uint64_t bytes = state_bytes(p.job, units);
       if (bytes == 0)
         continue;
       const auto from = index_of(stages[s].where), to = index_of(f.where);
-      // Gradients are a quarter of the state, parameters and moments three
-      // quarters.
+      // The parameters and each of the two moments take as long.
       const std::uint64_t sent =
-        muldiv(bytes / 4, 1'000'000'000, model.between(from, to).bytes_per_s);
+        muldiv(gradient_bytes(p.job, units), 1'000'000'000,
+               model.between(from, to).bytes_per_s);
       const std::uint64_t apply = model.apply_ns(to, bytes);
       by_member[from].each_step += sent;
       by_member[to].each_step += sent + apply;
@@ -180,10 +176,11 @@ void place_followers(island_place& a, const layout_problem& p) {
   chooser choose(a, p);
   const auto& stages = a.replicas.front().stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
-    const unit_range units = units_of(a, 0, s);
+    const part_range units =
+      parts_of_stage(stages[s], s == 0, s + 1 == stages.size());
     const auto owner = std::ranges::find(p.members, stages[s].where,
                                          [](const member* m) { return m->id; });
-    if (units.first == units.last || owner == p.members.end())
+    if (units.empty() || owner == p.members.end())
       continue;
     while (a.followers.size() < followers_max
            && choose.places(units) < wanted) {
@@ -207,49 +204,20 @@ copy_bytes(const job_entry& job, const island_place& a) {
     return out;
   if (a.copy_every <= 1) {
     for (const follower_place& f : a.followers)
-      out[f.where] += bytes_of_units(job, f.first_unit, f.last_unit);
+      out[f.where] += state_bytes(job, {f.first_unit, f.last_unit});
     return out;
   }
-  // The newest copies and those before them, without gradients.
-  auto add = [&](const member_id& who, std::uint32_t first,
-                 std::uint32_t last) {
-    out[who] += 2 * (bytes_of_units(job, first, last) / 4 * 3);
+  // The newest copies and those before them; a detour computes some twice.
+  const auto add = [&](const member_id& who, const part_range& parts) {
+    out[who] += 2 * copied_bytes(job, parts);
   };
   for (const follower_place& f : a.followers)
-    add(f.where, f.first_unit, f.last_unit);
-  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
-    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
-      const unit_range units = units_of(a, r, s);
-      add(a.replicas[r].stages[s].where, units.first, units.last);
-    }
+    add(f.where, {f.first_unit, f.last_unit});
+  for (const replica_place& r : a.replicas)
+    for (const stage_place& s : r.stages)
+      add(s.where,
+          parts_of_stage(s, &s == &r.stages.front(), &s == &r.stages.back()));
   return out;
-}
-
-std::uint64_t bytes_of_units(const job_entry& job, std::uint32_t first_unit,
-                             std::uint32_t last_unit) {
-  if (first_unit >= last_unit)
-    return 0;
-  const std::uint32_t head = job.blocks + 1;
-  const bool embedding = first_unit == 0;
-  const std::uint32_t blocks =
-    std::min(last_unit, head) - std::max(first_unit, 1u);
-  return std::min((embedding ? job.embed_state_bytes : 0)
-                    + (last_unit > head ? job.head_state_bytes : 0)
-                    + saturating_mul(blocks, job.block_state_bytes),
-                  cost_never);
-}
-
-std::uint32_t holders_min(const island_place& a, std::uint32_t blocks) {
-  std::vector<std::uint32_t> holders(std::size_t{blocks} + 2);
-  for (const peer_id& p : participants(a)) {
-    std::set<std::uint32_t> here;
-    for (const auto& units : {units_of(a, p), followed_units(a, p)})
-      here.insert(units.begin(), units.end());
-    for (std::uint32_t u : here)
-      if (u < holders.size())
-        ++holders[u];
-  }
-  return *std::ranges::min_element(holders);
 }
 
 } // namespace shoal::core

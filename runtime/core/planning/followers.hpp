@@ -33,21 +33,11 @@ inline constexpr std::uint64_t copy_cost_permille = 20;
 /// Sets a.followers and a.copy_every. @pre a.replicas are placed on p.members
 void place_followers(island_place& a, const layout_problem& p);
 
-/// Bytes of memory, with gradients and optimizer state.
-[[nodiscard]] std::uint64_t
-bytes_of_units(const job_entry& job, std::uint32_t first_unit,
-               std::uint32_t last_unit);
-
 /// Whether the replicas, copies and arrivals of `a` fit in p.memory.
 [[nodiscard]] bool fits_memory(const island_place& a, const layout_problem& p);
 
 /// Memory of each member that copies and arrivals take, besides the layout.
 [[nodiscard]] std::map<member_id, std::uint64_t>
 copy_bytes(const job_entry& job, const island_place& a);
-
-/// The smallest number of peers that hold a unit: one more than the number of
-/// losses that the state survives.
-[[nodiscard]] std::uint32_t
-holders_min(const island_place& a, std::uint32_t blocks);
 
 } // namespace shoal::core

@@ -8,6 +8,7 @@
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/schedule/schedule.hpp"
+#include "runtime/core/state/holdings.hpp"
 
 #include <algorithm>
 #include <set>
@@ -110,7 +111,8 @@ private:
   }
 
   void copies() {
-    const std::uint32_t got = holders_min(a_, job_.blocks) - 1;
+    const std::uint32_t got =
+      holdings(a_).least_copies(part_table(job_.blocks)) - 1;
     if (got < job_.want_copies) {
       std::string why = "no other peer has the memory for it";
       if (!a_.arriving.empty())

@@ -1,9 +1,9 @@
 // runtime/core/planning/plan_text.cpp -- a job's plan on one line.
-#include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/state/holdings.hpp"
 
 #include <algorithm>
 
@@ -91,7 +91,8 @@ std::string to_text(const view& v, const island_id& id, const island_place& a) {
   std::string out = places(v, a);
   if (const job_entry* job = find_job(v, id.job);
       job && (job->want_copies > 0 || !a.followers.empty())) {
-    const std::uint32_t copies = holders_min(a, job->blocks) - 1;
+    const std::uint32_t copies =
+      holdings(a).least_copies(part_table(job->blocks)) - 1;
     if (copies > 0) {
       out += "; " + std::to_string(copies)
              + (copies == 1 ? " copy in memory" : " copies in memory");
@@ -103,7 +104,7 @@ std::string to_text(const view& v, const island_id& id, const island_place& a) {
     out += "; members run stages of several replicas meanwhile";
   if (!a.arriving.empty())
     out += "; state is on its way to";
-  for (const peer_id& peer : receivers(a))
+  for (const peer_id& peer : holdings(a).receivers())
     out += " " + name_of(v, peer);
   return out;
 }

@@ -2,6 +2,8 @@
 #include "runtime/core/training/resume.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/state/holdings.hpp"
+#include "runtime/core/state/parts.hpp"
 #include "runtime/core/training/ledger.hpp"
 
 #include <algorithm>
@@ -46,7 +48,7 @@ record_of(const state_version& v, const island_place& place,
 
 reach reachable(const island_place& place, std::uint32_t blocks,
                 const std::map<peer_id, seal>& seals) {
-  reach out(blocks + 2);
+  reach out(part_table(blocks).count());
   std::map<state_version, bool> can_apply;
   for (auto& [peer, s] : seals) {
     if (s.prepared.step > 0 && !can_apply.contains(s.prepared))
@@ -70,13 +72,13 @@ reach reachable(const island_place& place, std::uint32_t blocks,
 /// The newest version with a copy of every unit on some peer.
 std::optional<state_version>
 newest_copies(std::uint32_t blocks, const std::map<peer_id, seal>& seals) {
-  std::map<state_version, std::set<std::uint32_t>> units;
+  const part_range all = part_table(blocks).all();
+  std::map<state_version, part_set> units;
   for (auto& [peer, s] : seals)
     for (const unit_copy& c : s.copies)
-      if (c.unit < blocks + 2)
-        units[c.version].insert(c.unit);
+      units[c.version].add(c.unit);
   for (auto at = units.rbegin(); at != units.rend(); ++at)
-    if (at->second.size() == blocks + 2)
+    if (at->second.count(all) == all.size())
       return at->first;
   return std::nullopt;
 }
@@ -127,11 +129,11 @@ void leave_out_differing(resume_decision& d, reach& r,
 }
 
 /// Spreads the transfers over the peers that can serve, the least busy first.
-void plan_transfers(resume_decision& d, const island_place& place,
-                    const reach& r) {
+void plan_transfers(resume_decision& d, const holdings& h, const reach& r) {
   std::map<peer_id, std::size_t> busy;
-  for (const peer_id& to : participants(place))
-    for (std::uint32_t unit : units_of(place, to)) {
+  for (const member_parts& m : h.members())
+    for (const part_index unit : m.held) {
+      const peer_id& to = m.where.peer;
       const std::set<peer_id>& at = r[unit].at(d.version);
       if (at.contains(to))
         continue;
@@ -151,7 +153,7 @@ void find_in_step(resume_decision& d, const island_place& place, const reach& r,
       continue;
     const seal& s = at->second;
     for (const held_unit& u : s.units)
-      if (f.first_unit <= u.unit && u.unit < f.last_unit
+      if (part_range{f.first_unit, f.last_unit}.contains(u.unit)
           && goes_on(u, s, d.version)
           && r[u.unit].at(d.version).contains(f.where.peer))
         d.in_step.push_back({u.unit, f.where.peer});
@@ -252,7 +254,7 @@ const job_header& header(const job_message& m) {
 std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches) {
-  std::vector<const unit_square*> squares(std::size_t{blocks} + 2);
+  std::vector<const unit_square*> squares(part_table(blocks).count());
   const vote* head = nullptr; // the vote of a last stage
   for (const vote* v : votes) {
     for (const unit_square& u : v->units)
@@ -318,7 +320,7 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
   choose(d, place, origin_step, interval, newest_complete(r), seals);
   if (d.from == resume_decision::source::live) {
     leave_out_differing(d, r, seals);
-    plan_transfers(d, place, r);
+    plan_transfers(d, holdings(place), r);
     find_in_step(d, place, r, seals);
   }
   if (std::optional<step_record> known =

@@ -3,6 +3,7 @@
 #include "runtime/core/training/shards.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/state/holdings.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -11,24 +12,27 @@
 namespace shoal::core {
 namespace {
 
-void leave_out(std::vector<std::vector<peer_id>>& holders,
-               const island_place& place, const std::vector<peer_id>& unable) {
-  const auto able = [&](const peer_id& p) {
-    return !std::ranges::binary_search(unable, p);
+/// For each part the peers that may write it: those that compute it and are
+/// able, else its followers of every step that are, else all that compute it.
+std::vector<std::vector<peer_id>>
+may_write(const holdings& h, std::size_t parts,
+          const std::vector<peer_id>& unable) {
+  std::vector<std::vector<peer_id>> out(parts);
+  const auto add = [&](part_set member_parts::*kind, bool anyhow) {
+    part_set without;
+    for (part_index p = 0; p < parts; ++p)
+      if (out[p].empty())
+        without.add(p);
+    for (const member_parts& m : h.members())
+      if (anyhow || !std::ranges::binary_search(unable, m.where.peer))
+        for (const part_index p : m.*kind)
+          if (without.contains(p))
+            out[p].push_back(m.where.peer);
   };
-  std::vector<std::vector<peer_id>> others(holders.size()); // followers
-  for (const peer_id& p : participants(place))
-    if (able(p))
-      for (const std::uint32_t u : units_of(place, p))
-        others.at(u).push_back(p);
-  for (std::size_t u = 0; u < holders.size(); ++u) {
-    std::vector<peer_id> left;
-    std::ranges::copy_if(holders[u], std::back_inserter(left), able);
-    if (left.empty())
-      left = others[u];
-    if (!left.empty())
-      holders[u] = std::move(left);
-  }
+  add(&member_parts::computes, false);
+  add(&member_parts::held, false);
+  add(&member_parts::computes, true);
+  return out;
 }
 
 } // namespace
@@ -37,15 +41,7 @@ std::vector<peer_id> shard_writers(const island_place& place,
                                    std::span<const std::uint64_t> unit_bytes,
                                    const std::vector<peer_id>& unable) {
   SHOAL_ASSERT(!place.replicas.empty());
-  std::vector<std::vector<peer_id>> holders(unit_bytes.size());
-  for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
-    for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
-      const unit_range range = units_of(place, r, s);
-      for (std::uint32_t u = range.first; u < range.last; ++u)
-        holders.at(u).push_back(place.replicas[r].stages[s].where.peer);
-    }
-  if (!unable.empty())
-    leave_out(holders, place, unable);
+  const auto holders = may_write(holdings(place), unit_bytes.size(), unable);
   std::vector<std::uint32_t> order(unit_bytes.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
@@ -70,7 +66,7 @@ publisher_of(const island_place& place, const std::vector<peer_id>& unable) {
   const peer_id& usual = place.checkpointer.peer;
   if (able(usual))
     return usual;
-  const std::vector<peer_id> all = participants(place);
+  const std::vector<peer_id> all = holdings(place).participants();
   for (const member_id& k : place.keepers)
     if (able(k.peer) && std::ranges::binary_search(all, k.peer))
       return k.peer;
@@ -89,7 +85,7 @@ std::vector<peer_id> checkpoint_keepers(const island_place& place,
   };
   for (const member_id& k : place.keepers)
     add(k.peer);
-  for (const peer_id& p : participants(place))
+  for (const peer_id& p : holdings(place).participants())
     add(p);
   for (const member_id& k : place.keepers)
     add(k.peer, true);
@@ -107,15 +103,11 @@ bool others_can_save(const island_place& place, const peer_id& self,
   };
   if (!able(publisher_of(place, unable)))
     return false;
-  std::vector<std::uint32_t> left = units_of(place, self);
-  for (const peer_id& p : participants(place)) {
-    if (!able(p))
-      continue;
-    const std::vector<std::uint32_t> theirs = units_of(place, p);
-    std::erase_if(left, [&](std::uint32_t u) {
-      return std::ranges::binary_search(theirs, u);
-    });
-  }
+  const holdings h(place);
+  part_set left = h.of(self).held;
+  for (const member_parts& m : h.members())
+    if (able(m.where.peer))
+      left.remove(m.held);
   return left.empty();
 }
 

@@ -1,5 +1,6 @@
 // tests/sim/job/job_shell.cpp -- carries out the actions of the cores.
 #include "tests/sim/job/job_world.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -171,7 +172,7 @@ void job_world::on(const ptr& p, const act::take_copies& a) {
   for (std::uint32_t u : a.followed) {
     peer_id owner{};
     for (std::uint32_t s = 0; s < place->replicas.front().stages.size(); ++s)
-      if (u >= units_of(*place, 0, s).first && u < units_of(*place, 0, s).last)
+      if (u >= parts_of(*place, 0, s).first && u < parts_of(*place, 0, s).last)
         owner = place->replicas.front().stages[s].where.peer;
     receive_copy(p, a, u, owner);
   }
@@ -265,7 +266,7 @@ void job_world::on(const ptr& p, const act::restore_unit& a) {
   p->state.erase(a.unit);
   const std::uint64_t key = key_of(a.checkpoint);
   check(checkpoints_.contains(key), "an unknown checkpoint");
-  for (const peer_id& q : participants(*p->core.place()))
+  for (const peer_id& q : participants_of(*p->core.place()))
     check(up_[q[0]]->fetched.contains(key)
             || up_[q[0]]->core.under() != p->core.under(),
           "restores before all have what they need");
@@ -285,13 +286,13 @@ void job_world::on(const ptr& p, const act::run_step& a) {
   const island_place* place = assignment_of(a.digest);
   check(place, "runs an unknown assignment");
   check(!p->must_say, "a loss was not said");
-  for (auto& u : units_of(*place, p->id))
+  for (const part_index u : held_by(*place, p->id))
     check(p->core.held().at(u).step + 1 == a.step, "runs on old state");
   p->running_digest = a.digest;
   p->running_step = a.step;
   auto prepare = std::make_shared<std::function<void()>>();
   *prepare = [=, this, weak = std::weak_ptr(prepare)] {
-    for (const peer_id& other : participants(*place)) {
+    for (const peer_id& other : participants_of(*place)) {
       const ptr& q = up_[other[0]];
       bool there =
         q->alive && q->running_digest == a.digest && q->running_step >= a.step;
@@ -303,7 +304,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
     }
     ev::prepared e{a.digest, a.step, {}, {}, {}};
     bool head = false;
-    for (std::uint32_t u : units_of(*place, p->id)) {
+    for (std::uint32_t u : held_by(*place, p->id)) {
       unit_square s{u, 0};
       for (std::uint64_t t = 0; t < 3; ++t)
         s.sum +=

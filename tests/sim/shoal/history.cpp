@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -346,7 +347,7 @@ void history::on(int node, const job_core&, const act::committed& a) {
   // Rolled forward to: all gradients were there, and need no vote.
   const bool resumed = std::ranges::any_of(
     resumed_, [&](const auto& x) { return x.second == r.version; });
-  for (const peer_id& p : participants(place))
+  for (const peer_id& p : participants_of(place))
     check(resumed || prepared_[r.version].contains(number_of(p)), [&] {
       return "H-2: step " + text(r.version) + " is committed before m"
              + std::to_string(number_of(p)) + " is ready";
@@ -375,7 +376,7 @@ void history::on(int node, const job_core& core, const act::run_step& a) {
   check(a.digest == s.told, "H-4: a step runs under an old sub-plan");
   check(!s.must_say, "H-1: a loss was not said");
   const island_place& place = places_[a.digest];
-  for (std::uint32_t u : units_of(place, id_of(node)))
+  for (std::uint32_t u : held_by(place, id_of(node)))
     check(core.held().contains(u) && core.held().at(u).step + 1 == a.step,
           "H-1: a step runs on old state");
   check_holdings(node, core);

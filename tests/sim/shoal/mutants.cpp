@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/plan.hpp"
 #include "tests/sim/shoal/world.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ mutate(shoal_world& world, int node, const island_id& id, const job_input& in) {
   } else if (world.has(mutant::vote_counted_twice)
              && std::holds_alternative<vote>(r->message)
              && world.chance(0.02)) {
-    for (const peer_id& p : participants(*place))
+    for (const peer_id& p : participants_of(*place))
       if (p != r->from && world.number_of(p) != node) {
         told.push_back(ev::received{p, r->message});
         break;
@@ -90,9 +91,9 @@ void mutate(shoal_world& world, int node, const island_id& id,
   if (world.has(mutant::followers_do_not_apply) && place != nullptr)
     for (job_output& a : out)
       if (auto* apply = std::get_if<act::apply>(&a))
-        for (const peer_id& p : participants(*place))
+        for (const peer_id& p : participants_of(*place))
           if (world.number_of(p) == node)
-            for (std::uint32_t u : followed_units(*place, p))
+            for (const part_index u : followed_by(*place, p))
               std::erase(apply->units, u);
   const auto adopts = [](const job_output& a) {
     return std::holds_alternative<act::adopt>(a);

@@ -2,6 +2,8 @@
 #include "runtime/core/planning/layout/cost.hpp"
 
 #include "runtime/core/schedule/schedule.hpp"
+#include "runtime/core/state/holdings.hpp"
+#include "runtime/core/state/parts.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -15,26 +17,7 @@ namespace {
 constexpr std::uint64_t apply_passes = 9;
 constexpr std::size_t networks_known_max = 64;
 
-std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
-  return std::min(a + b, cost_never);
-}
-
 } // namespace
-
-std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b) {
-  return muldiv(a, b, 1);
-}
-
-std::uint64_t muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  if (c == 0)
-    return cost_never;
-  std::uint64_t product = 0;
-  if (!__builtin_mul_overflow(a, b, &product))
-    return std::min(product / c, cost_never);
-  __extension__ using wide = unsigned __int128;
-  const wide x = wide(a) * b / c;
-  return x > cost_never ? cost_never : static_cast<std::uint64_t>(x);
-}
 
 std::uint64_t cost_model::pipeline_time::of(std::uint64_t microbatches) const {
   return saturating_add(fill, saturating_mul(microbatches - 1, bottleneck));
@@ -138,55 +121,15 @@ void cost_model::add_networks(const layout_problem& p) {
 }
 
 void cost_model::add_held(const layout_problem& p) {
-  const island_place& previous = *p.previous;
   has_previous_ = true;
-  for (const replica_place& r : previous.replicas)
-    for (const stage_place& s : r.stages) {
-      auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
-      if (at == members_.end() || at->id != s.where)
-        continue;
-      at->held.blocks.push_back({s.first_block, s.last_block});
-      at->held.embedding |= &s == &r.stages.front();
-      at->held.head |= &s == &r.stages.back();
-    }
-  if (previous.copy_every <= 1) // else the copies are some steps older
-    add_places(previous.followers, &entry::held);
-  if (has_arrived(p))
-    add_places(previous.arriving, &entry::held);
-  for (entry& e : members_)
+  const holdings before(*p.previous);
+  for (entry& e : members_) {
+    const member_parts& had = before.of(e.id);
+    e.held = had.held;
+    if (has_arrived(p))
+      e.held.add(had.arrives);
     e.held_and_soon = e.held;
-  add_places(previous.arriving, &entry::held_and_soon);
-  for (entry& e : members_) { // a detour lists units twice
-    merge(e.held.blocks);
-    merge(e.held_and_soon.blocks);
-  }
-}
-
-void cost_model::merge(std::vector<block_range>& ranges) {
-  std::ranges::sort(ranges, {}, &block_range::first);
-  std::vector<block_range> out;
-  for (const block_range& r : ranges)
-    if (!out.empty() && r.first <= out.back().last)
-      out.back().last = std::max(out.back().last, r.last);
-    else
-      out.push_back(r);
-  ranges = std::move(out);
-}
-
-void cost_model::add_places(const std::vector<follower_place>& places,
-                            holding entry::*where) {
-  for (const follower_place& f : places) {
-    auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
-    if (at == members_.end() || at->id != f.where)
-      continue;
-    const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
-    const std::uint32_t last =
-      std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
-    holding& to = (*at).*where;
-    if (first < last)
-      to.blocks.push_back({first, last});
-    to.embedding |= f.first_unit == 0 && f.last_unit > 0;
-    to.head |= f.last_unit == job_->blocks + 2;
+    e.held_and_soon.add(had.arrives);
   }
 }
 
@@ -378,19 +321,16 @@ cost_model::optimizer_ns(std::span<const replica> replicas) const {
   return slowest;
 }
 
-std::uint64_t cost_model::lacks(const holding& has, const replica& r,
-                                std::size_t stage) const {
-  const auto& to = r.stages[stage];
-  std::uint32_t blocks = to.last - to.first;
-  for (const block_range& was : has.blocks) {
-    const std::uint32_t low = std::max(to.first, was.first);
-    blocks -= std::max(low, std::min(to.last, was.last)) - low;
-  }
-  std::uint64_t bytes = blocks * job_->block_state_bytes;
-  if (stage == 0 && !has.embedding)
-    bytes += job_->embed_state_bytes;
-  if (stage + 1 == r.stages.size() && !has.head)
-    bytes += job_->head_state_bytes;
+part_range cost_model::parts_of(const replica& r, const stage& s) {
+  return parts_of_stage({{}, s.first, s.last}, &s == &r.stages.front(),
+                        &s == &r.stages.back());
+}
+
+std::uint64_t
+cost_model::lacks(const part_set& has, const part_range& parts) const {
+  std::uint64_t bytes = state_bytes(*job_, parts);
+  for (const part_range& run : has.runs())
+    bytes -= state_bytes(*job_, common(run, parts));
   return bytes;
 }
 
@@ -400,10 +340,11 @@ std::uint64_t cost_model::moved_bytes(std::span<const replica> replicas) const {
     return 0;
   std::uint64_t moved = 0;
   for (const replica& r : replicas)
-    for (std::size_t s = 0; s < r.stages.size(); ++s) {
-      const entry& e = members_[r.stages[s].who];
-      const std::uint64_t most = lacks(e.held, r, s);
-      const std::uint64_t least = lacks(e.held_and_soon, r, s);
+    for (const stage& s : r.stages) {
+      const entry& e = members_[s.who];
+      const part_range parts = parts_of(r, s);
+      const std::uint64_t most = lacks(e.held, parts);
+      const std::uint64_t least = lacks(e.held_and_soon, parts);
       moved += least + (most - least) / 2;
     }
   return moved;
@@ -450,9 +391,7 @@ bool cost_model::shares(std::span<const replica> replicas) const {
 /// last microbatch wait.
 void cost_model::correct_shared(evaluation& e,
                                 std::span<const replica> replicas) const {
-  std::vector<std::vector<block_range>> blocks(size());
-  std::vector<std::uint32_t> embeddings(size()), heads(size());
-  std::vector<std::uint64_t> twice(size());
+  std::vector<part_set> parts(size());
   for (const replica& r : replicas) {
     const std::uint64_t fill = time_of(r).fill;
     for (const stage& s : r.stages) {
@@ -463,19 +402,11 @@ void cost_model::correct_shared(evaluation& e,
       e.pipelines =
         std::max(e.pipelines, saturating_add(fill - std::min(fill, once),
                                              busy(replicas, s.who)));
-      blocks[s.who].push_back({s.first, s.last});
-      twice[s.who] += std::uint64_t{s.last - s.first};
-      embeddings[s.who] += &s == &r.stages.front();
-      heads[s.who] += last;
+      const part_range here = parts_of(r, s);
+      for (const part_range& had : parts[s.who].runs())
+        e.bytes[s.who] -= state_bytes(*job_, common(had, here));
+      parts[s.who].add(here);
     }
-  }
-  for (index i = 0; i < size(); ++i) {
-    merge(blocks[i]);
-    for (const block_range& b : blocks[i])
-      twice[i] -= b.last - b.first;
-    e.bytes[i] -= saturating_mul(twice[i], job_->block_state_bytes)
-                  + (std::max(embeddings[i], 1u) - 1) * job_->embed_state_bytes
-                  + (std::max(heads[i], 1u) - 1) * job_->head_state_bytes;
   }
 }
 

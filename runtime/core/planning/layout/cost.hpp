@@ -20,6 +20,8 @@
 //        blocks differently: then stages x replicas.
 #pragma once
 
+#include "runtime/core/saturating.hpp"
+#include "runtime/core/state/part_set.hpp"
 #include "runtime/core/view.hpp"
 
 #include <compare>
@@ -44,9 +46,6 @@ inline constexpr std::uint64_t fragile_percent = 25;
 /// Parameters are one of four equal parts of the state: the others are the
 /// gradients and two moments.
 inline constexpr std::uint64_t state_parts = 4;
-/// Larger than any time that is compared; means "impossible".
-inline constexpr std::uint64_t cost_never = ~std::uint64_t{0} / 4;
-
 /// Upper limit of a block's time for one microbatch, so that sums do not
 /// overflow.
 inline constexpr std::uint64_t pace_max = std::uint64_t{1} << 40;
@@ -94,13 +93,6 @@ struct layout_score {
   std::uint64_t unused_members = 0;
   friend auto operator<=>(const layout_score&, const layout_score&) = default;
 };
-
-/// a * b / c without overflow; at most cost_never.
-[[nodiscard]] std::uint64_t
-muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c);
-
-/// a * b; at most cost_never.
-[[nodiscard]] std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b);
 
 /// A problem as numbers; members are indices into problem.members.
 class cost_model {
@@ -191,15 +183,6 @@ public:
   std::vector<replica_place> placed(std::span<const replica> replicas) const;
 
 private:
-  struct block_range {
-    std::uint32_t first = 0, last = 0;
-  };
-  /// Parts of a model's state.
-  struct holding {
-    std::vector<block_range> blocks; ///< ascending and disjoint
-    bool embedding = false;
-    bool head = false;
-  };
   struct entry {
     member_id id;
     std::uint64_t memory = 0;
@@ -211,8 +194,8 @@ private:
     bool counted = false;     ///< the other jobs' load is included in the
                               ///< weight
     std::uint64_t networks = 0;
-    holding held;          ///< held under the previous assignment
-    holding held_and_soon; ///< the same and what was arriving
+    part_set held;          ///< held under the previous assignment
+    part_set held_and_soon; ///< the same and what was arriving
   };
   struct host_entry {
     std::uint64_t capacity = 1;
@@ -224,13 +207,10 @@ private:
   void add_hosts(const layout_problem& p);
   void add_networks(const layout_problem& p);
   void add_held(const layout_problem& p);
-  void
-  add_places(const std::vector<follower_place>& places, holding entry::*where);
-  /// Bytes of state of a stage that `has` lacks.
-  std::uint64_t
-  lacks(const holding& has, const replica& r, std::size_t stage) const;
-  static void merge(std::vector<block_range>& ranges); ///< merges into disjoint
-                                                       ///< ranges
+  /// The parts of a stage of `r`.
+  static part_range parts_of(const replica& r, const stage& s);
+  /// Bytes of state of these parts that `has` lacks.
+  std::uint64_t lacks(const part_set& has, const part_range& parts) const;
   /// Whether a member is in several replicas (detours.hpp).
   bool shares(std::span<const replica> replicas) const;
   void correct_shared(evaluation& e, std::span<const replica> replicas) const;

@@ -1,5 +1,6 @@
 // runtime/core/planning/layout/layout_groups.cpp -- initial groupings for the search.
 #include "runtime/core/planning/layout/layout_search.hpp"
+#include "runtime/core/state/holdings.hpp"
 
 #include <algorithm>
 #include <map>
@@ -50,19 +51,14 @@ void layout_search::make_orders(const layout_problem& p) {
     memory_sum_.push_back(
       std::min(memory_sum_.back() + model_.memory(by_memory_[k]), cost_never));
   }
+  const holdings before = p.previous ? holdings(*p.previous) : holdings();
   for (index i = 0; i < n; ++i) {
     std::string links;
     for (const network_profile& x : p.members[i]->networks)
       links += x.name + "=" + std::to_string(x.latency) + ","
                + std::to_string(x.bytes_per_s) + "/";
     // A member that already held something is like no other.
-    const bool held =
-      p.previous
-      && std::ranges::any_of(p.previous->replicas, [&](const auto& r) {
-           return std::ranges::find(r.stages, p.members[i]->id,
-                                    &stage_place::where)
-                  != r.stages.end();
-         });
+    const bool held = !before.of(p.members[i]->id).computes.empty();
     class_.push_back(classes
                        .try_emplace({model_.speed(i), model_.memory(i),
                                      model_.host(i), links, held ? i + 1 : 0},

@@ -1,6 +1,5 @@
 // runtime/core/training/job/job_arrivals.cpp -- units that move while steps run:
 // each input goes to its end of the way, and what has come to the hold.
-#include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 
 namespace shoal::core {
@@ -10,7 +9,7 @@ void job_core::begin_arrivals() {
   const resume_decision& d = *decision_;
   incoming_.begin(duty_, now_);
   for (const auto& [unit, at] : d.in_step) {
-    if (arrival_source(*duty_.place, unit) == config_.self)
+    if (duty_.holds.source(unit).peer == config_.self)
       outgoing_.go_on(duty_, unit, d.version, at, out_);
     if (at == config_.self)
       incoming_.go_on(duty_, unit, d.version, held_, out_);
@@ -79,7 +78,7 @@ void job_core::repeat_arrivals() {
 
 void job_core::take(const peer_id& from, const arrival_wanted& m) {
   if (phase_ != phase::halting)
-    outgoing_.take(duty_, from, m, config_.blocks, reports_.records(), out_);
+    outgoing_.take(duty_, from, m, reports_.records(), out_);
 }
 
 void job_core::take(const peer_id& from, const arrival_complete& m) {

@@ -501,10 +501,10 @@ void job_core::on(const job_event::applied& e) {
 }
 
 void job_core::release_spare() {
-  std::vector<std::uint32_t> arriving;
-  if (duty_.place)
-    arriving = arriving_units(*duty_.place, config_.self);
-  std::vector<std::uint32_t> spare = held_.take_spare(duty_.units, arriving);
+  part_set needed = duty_.holds.of(config_.self).arrives;
+  for (const std::uint32_t u : duty_.units)
+    needed.add(u);
+  std::vector<std::uint32_t> spare = held_.take_spare(needed);
   if (!spare.empty())
     act(job_action::release{std::move(spare)});
 }

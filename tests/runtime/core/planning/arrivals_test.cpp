@@ -3,6 +3,7 @@
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 
@@ -48,9 +49,9 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
   const peer_id joiner = v.members.back().id.peer;
   BOOST_TEST((meanwhile.replicas == was.replicas));
   BOOST_TEST((meanwhile.schedule == was.schedule));
-  BOOST_TEST(!arriving_units(meanwhile, joiner).empty());
-  BOOST_TEST((receivers(meanwhile) == std::vector{joiner}));
-  BOOST_TEST((participants(meanwhile) == participants(was)));
+  BOOST_TEST(!arriving_at(meanwhile, joiner).empty());
+  BOOST_TEST((holdings(meanwhile).receivers() == std::vector{joiner}));
+  BOOST_TEST((participants_of(meanwhile) == participants_of(was)));
   BOOST_TEST(std::ranges::count(meanwhile.sealers, v.members.back().id) == 1);
   BOOST_TEST(to_text(v, meanwhile).find("on its way to") != std::string::npos);
 
@@ -62,9 +63,9 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
   BOOST_TEST((better.replicas != was.replicas));
   BOOST_TEST(better.since == then.number);
   // All that the joiner has to hold has arrived.
-  const auto came = arriving_units(meanwhile, joiner);
-  for (const std::uint32_t u : units_of(better, joiner))
-    BOOST_TEST(std::ranges::binary_search(came, u));
+  const auto came = arriving_at(meanwhile, joiner);
+  for (const std::uint32_t u : held_by(better, joiner))
+    BOOST_TEST(came.contains(u));
 }
 
 BOOST_AUTO_TEST_CASE(arrivals_are_not_given_up_for_a_changed_speed) {
@@ -103,7 +104,8 @@ BOOST_AUTO_TEST_CASE(a_returning_peer_takes_its_place_again) {
       back.members.insert(back.members.begin() + victim, lost);
       back.members[std::size_t(victim)].id.incarnation = back.number;
       const island_place meanwhile = only(back);
-      BOOST_TEST((receivers(meanwhile) == std::vector{lost.id.peer}));
+      BOOST_TEST(
+        (holdings(meanwhile).receivers() == std::vector{lost.id.peer}));
       view then = next_view(back);
       arrive(then);
       BOOST_TEST(workers(only(then)).size() == 4u);
@@ -175,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
              == units_in(first.followers));
   view then = next_view(after);
   arrive(then);
-  BOOST_TEST(holders_min(only(then), v.jobs[0].blocks) == 2u);
+  BOOST_TEST(copies_of(only(then), v.jobs[0].blocks) == 2u);
   BOOST_TEST(only(then).arriving.empty());
 }
 
@@ -186,7 +188,7 @@ BOOST_AUTO_TEST_CASE(without_memory_for_arrivals_all_wait) {
   join(v, 2);
   // As much as a replica needs, and nothing for gradients that are kept.
   v.members.back().device.memory_bytes =
-    bytes_of_units(job, 0, job.blocks + 2) * 21 / 20;
+    state_bytes(job, {0, job.blocks + 2}) * 21 / 20;
   const island_place a = only(v);
   BOOST_TEST(a.arriving.empty());
   BOOST_TEST(workers(a).size() == 2u);
@@ -205,11 +207,11 @@ BOOST_AUTO_TEST_CASE(replicas_take_turns_at_sending) {
   BOOST_REQUIRE(a.replicas.size() == 2u);
   for (const follower_place& f : a.arriving)
     for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u) {
-      const peer_id& from = arrival_source(a, u);
+      const peer_id from = holdings(a).source(u).peer;
       BOOST_TEST((from == a.replicas[u % 2].stages.front().where.peer));
-      const auto held = units_of(a, from);
-      BOOST_TEST(std::ranges::binary_search(held, u));
-      BOOST_TEST(places_of(a, u) == 2u);
+      const auto held = held_by(a, from);
+      BOOST_TEST(held.contains(u));
+      BOOST_TEST(holdings(a).holders(u) == 2u);
     }
 }
 

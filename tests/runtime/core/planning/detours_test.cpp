@@ -4,6 +4,7 @@
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 #include <random>
@@ -47,10 +48,10 @@ bool needs_no_move(const view& v, const island_place& a) {
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
       const peer_id& who = a.replicas[r].stages[s].where.peer;
-      const auto held = units_of(was, who);
-      const unit_range units = units_of(a, r, s);
+      const auto held = held_by(was, who);
+      const part_range units = parts_of(a, r, s);
       for (std::uint32_t u = units.first; u < units.last; ++u)
-        if (!std::ranges::binary_search(held, u) || !find_member(v, who))
+        if (!held.contains(u) || !find_member(v, who))
           return false;
     }
   return true;
@@ -138,7 +139,7 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   const auto work = work_of(meanwhile);
   BOOST_TEST(work.at(other) == v.jobs[0].microbatches);
   BOOST_TEST(work.at(beside) == v.jobs[0].microbatches / 2);
-  BOOST_TEST((receivers(meanwhile) == std::vector{beside.peer}));
+  BOOST_TEST((holdings(meanwhile).receivers() == std::vector{beside.peer}));
   BOOST_TEST(to_text(v, meanwhile).find("several replicas")
              != std::string::npos);
 
@@ -149,11 +150,10 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   BOOST_TEST(!makes_detour(better.replicas));
   BOOST_TEST(better.arriving.empty());
   BOOST_TEST(replica_count(better.replicas) == 2u);
-  const auto came = arriving_units(meanwhile, beside.peer);
-  const auto had = units_of(meanwhile, beside.peer);
-  for (const std::uint32_t u : units_of(better, beside.peer))
-    BOOST_TEST((std::ranges::binary_search(came, u)
-                || std::ranges::binary_search(had, u)));
+  const auto came = arriving_at(meanwhile, beside.peer);
+  const auto had = held_by(meanwhile, beside.peer);
+  for (const std::uint32_t u : held_by(better, beside.peer))
+    BOOST_TEST((came.contains(u) || had.contains(u)));
 }
 
 BOOST_AUTO_TEST_CASE(several_replicas_share_what_the_dead_stage_had) {
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_follower_stands_in_where_there_is_one_pipeline) {
     for (const follower_place& f : a.followers)
       for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
         for (std::uint32_t i = 0; i < a.replicas[r].stages.size(); ++i) {
-          const unit_range units = units_of(a, r, i);
+          const part_range units = parts_of(a, r, i);
           BOOST_TEST((a.replicas[r].stages[i].where != f.where
                       || f.last_unit <= units.first
                       || units.last <= f.first_unit));
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(layouts_after_any_losses_are_sound) {
         if (makes_detour(a.replicas)) {
           ++found;
           BOOST_TEST(needs_no_move(v, a));
-          BOOST_TEST(holders_min(a, v.jobs[0].blocks) >= 1u);
+          BOOST_TEST(copies_of(a, v.jobs[0].blocks) >= 1u);
         }
         for (const replica_place& r : a.replicas)
           for (const stage_place& s : r.stages)

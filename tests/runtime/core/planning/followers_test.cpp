@@ -2,6 +2,7 @@
 // a job's state.
 #include "runtime/core/planning/followers.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -23,18 +24,18 @@ view pipeline(std::size_t members, std::uint32_t copies) {
 std::uint64_t
 state_of(const view& v, const island_place& a, const member_id& m) {
   std::uint64_t bytes = 0;
-  for (const std::uint32_t u : units_of(a, m.peer))
-    bytes += bytes_of_units(v.jobs[0], u, u + 1);
+  for (const std::uint32_t u : held_by(a, m.peer))
+    bytes += state_bytes(v.jobs[0], {u, u + 1});
   return bytes;
 }
 
 /// Units that a member did not hold before.
 std::size_t moved(const island_place& before, const island_place& after) {
   std::size_t n = 0;
-  for (const peer_id& p : participants(after)) {
-    const auto had = units_of(before, p);
-    for (const std::uint32_t u : units_of(after, p))
-      n += !std::ranges::binary_search(had, u);
+  for (const peer_id& p : participants_of(after)) {
+    const auto had = held_by(before, p);
+    for (const std::uint32_t u : held_by(after, p))
+      n += !had.contains(u);
   }
   return n;
 }
@@ -47,7 +48,7 @@ BOOST_AUTO_TEST_CASE(each_unit_is_in_as_many_places_as_wanted) {
   for (std::uint32_t copies = 0; copies < 6; ++copies) {
     const view v = pipeline(4, copies);
     const island_place a = only(v);
-    BOOST_TEST(holders_min(a, v.jobs[0].blocks) == std::min(copies + 1, 4u));
+    BOOST_TEST(copies_of(a, v.jobs[0].blocks) == std::min(copies + 1, 4u));
     for (const follower_place& f : a.followers)
       for (const stage_place& s : a.replicas[0].stages)
         if (s.where == f.where) // no member follows itself
@@ -64,13 +65,13 @@ BOOST_AUTO_TEST_CASE(replicas_are_copies) {
   BOOST_TEST(only(v).followers.empty());
   v.jobs[0].want_copies = 2;
   const island_place a = only(v);
-  BOOST_TEST(holders_min(a, v.jobs[0].blocks) == 3u);
+  BOOST_TEST(copies_of(a, v.jobs[0].blocks) == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_single_peer_has_no_copies) {
   const island_place a = only(pipeline(1, 1));
   BOOST_TEST(a.followers.empty());
-  BOOST_TEST(holders_min(a, 8) == 1u);
+  BOOST_TEST(copies_of(a, 8) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(copies_are_on_other_hosts_where_there_are_some) {
@@ -113,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_slow_member_follows_last) {
   const island_place a = only(v);
   for (const follower_place& f : a.followers)
     BOOST_TEST((f.where != v.members[2].id));
-  BOOST_TEST(holders_min(a, v.jobs[0].blocks) == 2u);
+  BOOST_TEST(copies_of(a, v.jobs[0].blocks) == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(copies_use_only_memory_that_is_left) {
@@ -174,7 +175,7 @@ BOOST_AUTO_TEST_CASE(little_moves_when_a_member_dies) {
     v.members.erase(v.members.begin() + long(dead));
     const island_place b = only(v);
     BOOST_REQUIRE(!b.replicas.empty());
-    BOOST_TEST(holders_min(b, v.jobs[0].blocks) == 2u);
+    BOOST_TEST(copies_of(b, v.jobs[0].blocks) == 2u);
     // 10 units in 2 places each: 20 holdings, of which 5 or so died.
     BOOST_TEST(moved(a, b) <= 12u);
   }

@@ -8,6 +8,17 @@ namespace shoal::test {
 using namespace shoal::core;
 using units = std::vector<std::uint32_t>;
 
+namespace {
+
+part_set parts(std::initializer_list<part_index> all) {
+  part_set out;
+  for (const part_index p : all)
+    out.add(p);
+  return out;
+}
+
+} // namespace
+
 BOOST_AUTO_TEST_SUITE(job_held_units)
 
 BOOST_AUTO_TEST_CASE(a_load_voids_what_was_held_until_it_is_complete) {
@@ -30,9 +41,9 @@ BOOST_AUTO_TEST_CASE(only_what_nothing_needs_is_spare) {
   held_units h;
   for (std::uint32_t u = 0; u < 5; ++u)
     h.set(u, {3, 2});
-  BOOST_TEST((h.take_spare({1, 2}, {4}) == units{0, 3}));
+  BOOST_TEST((h.take_spare(parts({1, 2, 4})) == units{0, 3}));
   BOOST_TEST(h.versions().size() == 3u);
-  BOOST_TEST(h.take_spare({1, 2}, {4}).empty()); // once
+  BOOST_TEST(h.take_spare(parts({1, 2, 4})).empty()); // once
 }
 
 // The shell may have memory for it.
@@ -43,8 +54,8 @@ BOOST_AUTO_TEST_CASE(a_broken_off_load_is_spare_although_not_held) {
   h.break_off();
   BOOST_TEST(h.loading() == 0u);
   BOOST_TEST(!h.loaded(42, 3)); // too late
-  BOOST_TEST((h.take_spare({1}, {}) == units{3}));
-  BOOST_TEST(h.take_spare({1}, {}).empty());
+  BOOST_TEST((h.take_spare(parts({1})) == units{3}));
+  BOOST_TEST(h.take_spare(parts({1})).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_seal_names_versions_gradients_and_digests) {

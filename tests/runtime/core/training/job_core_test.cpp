@@ -1,6 +1,7 @@
 // tests/runtime/core/training/job_core_test.cpp -- the protocol's pieces one by
 // one; whole jobs under faults are in tests/sim/job.
 #include "tests/runtime/core/training/job_pieces.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -208,7 +209,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
   island_place a = make_place(1, 2, 9);
   std::map<peer_id, seal> seals;
   for (std::uint8_t p = 1; p <= 2; ++p) {
-    seal s = make_seal(a, units_of(before, peer(p)), {4, 2});
+    seal s = make_seal(a, held_by(before, peer(p)).list(), {4, 2});
     for (auto& u : s.units)
       u.prepared = true;
     s.prepared = {5, 2};

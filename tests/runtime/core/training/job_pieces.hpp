@@ -4,6 +4,7 @@
 
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/job/job_core.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -84,7 +85,7 @@ std::vector<Action> all(const job_actions& actions) {
 inline ev::prepared make_prepared(const island_place& a, std::uint32_t blocks,
                                   std::uint8_t self, std::uint64_t step) {
   ev::prepared e{digest(a), step, {}, {}, {}};
-  for (std::uint32_t u : units_of(a, peer(self))) {
+  for (std::uint32_t u : held_by(a, peer(self))) {
     e.units.push_back({u, 0.1 * (u + 1) + 0.3 + 1e-7 * (u + 3)});
     if (u == blocks + 1)
       e.losses = {1.1, 2.2, 3.3, 4.5};

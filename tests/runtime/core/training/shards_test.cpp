@@ -1,6 +1,7 @@
 // tests/runtime/core/training/shards_test.cpp -- the writers of the parts of a
 // checkpoint.
 #include "runtime/core/training/shards.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -56,11 +57,11 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
       const auto writers = shard_writers(a, sizes(12));
       BOOST_REQUIRE(writers.size() == 14u);
       std::size_t written = 0;
-      for (const peer_id& p : participants(a)) {
-        const auto held = units_of(a, p);
+      for (const peer_id& p : participants_of(a)) {
+        const auto held = held_by(a, p);
         for (std::uint32_t u : units_written_by(writers, p)) {
           ++written;
-          BOOST_TEST(std::ranges::binary_search(held, u));
+          BOOST_TEST(held.contains(u));
         }
       }
       BOOST_TEST(written == 14u);
@@ -72,12 +73,12 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
 /// another replica, else as a follower of every step.
 BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
   const island_place two = make_place(2, 2, 12); // 1 2 | 3 4
-  for (const peer_id& out : participants(two)) {
+  for (const peer_id& out : participants_of(two)) {
     const auto writers = shard_writers(two, sizes(12), {out});
     for (std::uint32_t u = 0; u < writers.size(); ++u) {
       BOOST_TEST((writers[u] != out));
-      const auto held = units_of(two, writers[u]);
-      BOOST_TEST(std::ranges::binary_search(held, u));
+      const auto held = held_by(two, writers[u]);
+      BOOST_TEST(held.contains(u));
     }
   }
   island_place one = make_place(1, 2, 12);
@@ -99,7 +100,7 @@ BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
       const auto bytes = sizes(24);
       const auto writers = shard_writers(a, bytes);
       for (std::uint32_t s = 0; s < stages; ++s) {
-        const unit_range range = units_of(a, 0, s);
+        const part_range range = parts_of(a, 0, s);
         std::uint64_t of_stage = 0;
         for (auto u = range.first; u < range.last; ++u)
           of_stage += bytes[u];

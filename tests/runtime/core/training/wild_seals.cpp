@@ -2,6 +2,7 @@
 #include "tests/runtime/core/training/wild_seals.hpp"
 
 #include "runtime/core/planning/plan.hpp"
+#include "tests/support/held_parts.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -152,8 +153,8 @@ void check_live(const sealed_place& s, const resume_decision& d) {
   };
   for (const auto& t : d.transfers)
     require(!left_out(t.unit, t.from), "a state that differs is not served");
-  for (const peer_id& p : participants(s.place))
-    for (std::uint32_t unit : units_of(s.place, p)) {
+  for (const peer_id& p : participants_of(s.place))
+    for (std::uint32_t unit : held_by(s.place, p)) {
       const auto n = std::ranges::count_if(d.transfers, [&](const auto& t) {
         return t.unit == unit && t.to == p;
       });

@@ -16,7 +16,7 @@ void arrival_hold::halt() {
 
 void arrival_hold::take(const duty& d, const peer_id& from,
                         std::uint64_t step) {
-  if (arriving_units(*d.place, from).empty())
+  if (d.holds.of(from).arrives.empty())
     return;
   std::uint64_t& at = arrived_at_[from];
   at = std::max(at, step);
@@ -24,7 +24,7 @@ void arrival_hold::take(const duty& d, const peer_id& from,
 
 /// Whether every receiver has all its units, as of `step` at least.
 bool arrival_hold::all_arrived(const duty& d, std::uint64_t step) const {
-  return std::ranges::all_of(receivers(*d.place), [&](const peer_id& p) {
+  return std::ranges::all_of(d.holds.receivers(), [&](const peer_id& p) {
     const auto at = arrived_at_.find(p);
     return at != arrived_at_.end() && at->second >= step;
   });

@@ -8,11 +8,13 @@ namespace shoal::core {
 
 void digest_rounds::begin(const duty& d) {
   compared_.clear();
-  std::set<std::uint32_t> seen;
-  for (const peer_id& p : d.participants)
-    for (const std::uint32_t unit : units_of(*d.place, p))
-      if (!seen.insert(unit).second)
+  part_set seen;
+  for (const member_parts& m : d.holds.members())
+    for (const part_index unit : m.held) {
+      if (seen.contains(unit))
         compared_.insert(unit);
+      seen.add(unit);
+    }
 }
 
 std::vector<std::uint32_t>

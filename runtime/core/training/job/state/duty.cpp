@@ -23,8 +23,9 @@ duty duty_under(const std::optional<island_place>& place, const island_id& id,
     return d;
   d.place = place;
   d.on = {id.job, digest(id, *place), place->since, id.index};
-  d.units = units_of(*place, self);
-  d.participants = participants(*place);
+  d.holds = holdings(*place);
+  d.units = d.holds.of(self).held.list();
+  d.participants = d.holds.participants();
   for (const member_id& m : place->sealers)
     d.sealers.push_back(m.peer);
   std::ranges::sort(d.sealers);

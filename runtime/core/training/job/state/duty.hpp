@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/core/assignment.hpp"
+#include "runtime/core/state/holdings.hpp"
 #include "runtime/core/training/job_events.hpp"
 
 #include <optional>
@@ -21,6 +22,7 @@ struct duty {
   peer_id self{};
   job_header on;                     ///< of `place`; digest 0: none
   std::optional<island_place> place; ///< none yet, or the job has left the view
+  holdings holds;                    ///< under `place`
   std::vector<std::uint32_t> units;  ///< that we hold at every step; ascending
   std::vector<peer_id> participants; ///< ascending
   std::vector<peer_id> sealers;      ///< ascending

@@ -16,12 +16,12 @@ bool copied_everywhere(const duty& d, const state_version& v,
     const auto at = seals.find(p);
     if (at == seals.end())
       return false;
-    std::set<std::uint32_t> here;
+    part_set here;
     for (const unit_copy& c : at->second.copies)
       if (c.version == v)
-        here.insert(c.unit);
-    return std::ranges::includes(here, units_of(*d.place, p))
-           && std::ranges::includes(here, followed_units(*d.place, p));
+        here.add(c.unit);
+    const member_parts& m = d.holds.of(p);
+    return here.includes(m.held) && here.includes(m.follows);
   });
 }
 
@@ -75,7 +75,7 @@ void held_copies::take_if_due(const duty& d, const state_version& at,
   newest_ = at;
   newest_under_ = d.on.digest;
   complete_ = false;
-  const auto followed = followed_units(*d.place, d.self);
+  const auto followed = d.holds.of(d.self).follows.list();
   missing_ = {d.units.begin(), d.units.end()};
   missing_.insert(followed.begin(), followed.end());
   out.emplace_back(job_action::take_copies{d.on.digest, at, d.units, followed});

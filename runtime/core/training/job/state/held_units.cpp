@@ -16,16 +16,13 @@ void held_units::forget(std::uint32_t unit) {
   digests_.erase(unit);
 }
 
-std::vector<std::uint32_t>
-held_units::take_spare(const std::vector<std::uint32_t>& needed,
-                       const std::vector<std::uint32_t>& arriving) {
+std::vector<std::uint32_t> held_units::take_spare(const part_set& needed) {
   std::set<std::uint32_t> here = std::exchange(broken_off_, {});
   for (const auto& [unit, version] : held_)
     here.insert(unit);
   std::vector<std::uint32_t> spare;
   for (const std::uint32_t unit : here)
-    if (!std::ranges::binary_search(needed, unit)
-        && !std::ranges::binary_search(arriving, unit))
+    if (!needed.contains(unit))
       spare.push_back(unit);
   for (const std::uint32_t unit : spare)
     forget(unit);

@@ -10,6 +10,7 @@
 // Threads: none. Cost: a call takes the logarithm of the units held.
 #pragma once
 
+#include "runtime/core/state/part_set.hpp"
 #include "runtime/core/training/job_messages.hpp"
 
 #include <cstdint>
@@ -34,12 +35,9 @@ public:
   void set(std::uint32_t unit, const state_version& v) { held_[unit] = v; }
   /// What is held of the unit is void.
   void forget(std::uint32_t unit);
-  /// Forgets the units that are in neither of these lists, both ascending, also
-  /// those whose load a halt broke off.
+  /// Forgets the other units, also those whose load a halt broke off.
   /// @returns them, ascending
-  std::vector<std::uint32_t>
-  take_spare(const std::vector<std::uint32_t>& needed,
-             const std::vector<std::uint32_t>& arriving);
+  std::vector<std::uint32_t> take_spare(const part_set& needed);
 
   // Loads.
   /// The loads that follow are made under this assignment.

@@ -38,10 +38,10 @@ void incoming_units::halted(const held_units& held, state_version& prepared,
 void incoming_units::begin(const duty& d, nanoseconds now) {
   under_ = d.on;
   repeated_ = now;
-  for (std::uint32_t u : arriving_units(*d.place, d.self)) {
+  for (const part_index u : d.holds.of(d.self).arrives) {
     incoming& in = units_[u];
-    in.from = arrival_source(*d.place, u);
-    in.places = places_of(*d.place, u);
+    in.from = d.holds.source(u).peer;
+    in.places = d.holds.holders(u);
   }
 }
 

@@ -15,14 +15,12 @@ void outgoing_units::go_on(const duty& d, std::uint32_t unit,
 }
 
 void outgoing_units::take(const duty& d, const peer_id& from,
-                          const arrival_wanted& m, std::uint32_t blocks,
+                          const arrival_wanted& m,
                           const std::vector<step_record>& records,
                           job_actions& out) {
   if (!d.mine(m.on) || !d.participates() || d.place->replicas.empty()
-      || m.unit >= blocks + 2 || arrival_source(*d.place, m.unit) != d.self)
-    return;
-  const auto units = arriving_units(*d.place, from);
-  if (!std::ranges::binary_search(units, m.unit))
+      || !d.holds.of(from).arrives.contains(m.unit)
+      || d.holds.source(m.unit).peer != d.self)
     return;
   outgoing& unit = units_[{from, m.unit}];
   if (m.attempt > unit.attempt) {
@@ -48,7 +46,7 @@ void outgoing_units::serve(const duty& d, const held_units& held,
       continue;
     unit.wanted = false;
     unit.begun = held.at(number);
-    const bool paced = places_of(*d.place, number) > copies_;
+    const bool paced = d.holds.holders(number) > copies_;
     out.emplace_back(
       job_action::send_unit{d.on.digest, number, unit.begun, to, true, paced});
     out.emplace_back(job_action::send{

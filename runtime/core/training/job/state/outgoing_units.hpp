@@ -32,8 +32,7 @@ public:
   /// @param records the committed steps that we know
   /// @pre nothing halts
   void take(const duty& d, const peer_id& from, const arrival_wanted& m,
-            std::uint32_t blocks, const std::vector<step_record>& records,
-            job_actions& out);
+            const std::vector<step_record>& records, job_actions& out);
   /// At a step boundary: sends what is wanted. @pre d.place, and all own units
   /// are at the same step
   void serve(const duty& d, const held_units& held, job_actions& out);
