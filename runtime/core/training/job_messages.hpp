@@ -25,7 +25,8 @@
 
 namespace shoal::core {
 
-inline constexpr std::size_t job_units_max = 4096;
+/// All of a model: its blocks, the embedding and the head.
+inline constexpr std::size_t job_units_max = limits::blocks_max + 2;
 inline constexpr std::size_t job_microbatches_max = 65536;
 inline constexpr std::size_t job_copies_max = 4 * job_units_max;
 /// The most attempts at an arriving unit; after them it is left to the halt.

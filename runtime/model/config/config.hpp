@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/rope.hpp"
+#include "runtime/core/limits.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/config/word_rules.hpp"
 
@@ -23,7 +24,7 @@ namespace shoal::model {
 /// Upper bounds for a config.json: far above any existing model, and low enough
 /// that no product of two of them overflows 64 bits.
 inline constexpr std::uint64_t width_max = 1u << 20;
-inline constexpr std::uint64_t layers_max = 1u << 14;
+inline constexpr std::uint64_t layers_max = core::limits::blocks_max;
 inline constexpr std::uint64_t vocabulary_max = 1u << 24;
 inline constexpr std::uint64_t positions_max = 1u << 24;
 inline constexpr std::uint64_t experts_max = 1u << 12;
