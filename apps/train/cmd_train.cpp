@@ -419,6 +419,7 @@ private:
     }
     if (embedded_)
       way_out_ += embedded_->way_out(e);
+    no_room_ = embedded_ && embedded_->is_full();
     if (e.kind != job_event_kind::step)
       return;
     text_ = {}; // others have it now
@@ -467,7 +468,12 @@ private:
   int watch() {
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
-                   "(again: stop at once)\n";
+                   "(again: stop at once)"
+                << (no_room_ ? ". There is no room for it: make room within a "
+                               "minute, or the steps after the newest "
+                               "checkpoint in --out are lost"
+                             : "")
+                << "\n";
       if (ask_to_stop(true))
         say_at_second(true);
       else
@@ -574,6 +580,7 @@ private:
                                        ///< job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
+  std::atomic<bool> no_room_{false};   ///< no disk takes a checkpoint
   bool ended_ = false;                 ///< the job
   bool finished_ = false;              ///< it has run all its steps
   std::string way_out_;                ///< of a full disk; not said yet

@@ -8,6 +8,7 @@
 #include "runtime/host/thread_room.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/profile.hpp"
+#include "runtime/store/spare_store.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "runtime/work/uncaught.hpp"
@@ -158,7 +159,7 @@ node::impl::~impl() {
 }
 
 void node::impl::start_services() {
-  store_ = store::open(setup_.data_dir / "blobs");
+  store_ = open_store(setup_.data_dir / "blobs", config_.spare_blobs);
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
