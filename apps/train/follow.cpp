@@ -2,6 +2,7 @@
 #include "apps/train/follow.hpp"
 
 #include "apps/transfer/model_export.hpp"
+#include "runtime/identity/stale_files.hpp" // kept_folder
 
 #include <stdlib.h> // mkdtemp
 
@@ -184,7 +185,9 @@ void follower::try_again(const job_event& last) {
 
 /// Fetches the last checkpoint to another disk.
 void follower::spare_one(const job_event& last) {
-  auto folder = (config_.spare_in / "shoal-kept-XXXXXX").string();
+  auto folder =
+    (config_.spare_in / (runtime::kept_folder + std::string("XXXXXX")))
+      .string();
   if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
     return;
   checkpoint_fetcher::config c;
