@@ -383,6 +383,23 @@ folder_for(const attach_options& o, const std::string& job,
   return folder;
 }
 
+/// What there is of a job that is not done, and how to get it.
+std::string rest_text(const follower& watch, const std::string& job,
+                      const attach_options& o) {
+  if (!watch.told_step())
+    return "there is no model to fetch";
+  const std::string step = std::to_string(*watch.told_step());
+  if (o.out.empty())
+    return "`" + command_line("attach " + job, o.at, "DIR")
+           + "` fetches its checkpoint of step " + step;
+  if (!watch.newest().empty())
+    return "its newest checkpoint here is " + watch.newest().string();
+  return "its checkpoint of step " + step
+         + " could not be fetched: the peers that hold it may be away (see "
+           "`shoal status`). When they are back, `"
+         + command_line("attach " + job, o.at, o.out) + "` fetches it";
+}
+
 /// Watches until Ctrl-C.
 class until_interrupted final : public follow_host {
 public:
@@ -438,10 +455,11 @@ int run_attach(const attach_options& o) {
               << "` watches it again\n";
     return exit_interrupted;
   }
+  const std::string none = rest_text(watch, job.text, o);
   if (watch.state() == "failed" && !watch.saved())
     return fail("the job failed"
-                + (watch.cause().empty() ? "" : ": " + watch.cause())
-                + "; there is no model to fetch");
+                + (watch.cause().empty() ? "" : ": " + watch.cause()) + "; "
+                + none);
   if (!o.out.empty() && !watch.saved())
     return fail(
       watch.state() == "done"
@@ -451,7 +469,7 @@ int run_attach(const attach_options& o) {
             + "` tries it again"
         : "job " + job.text
             + (watch.state() == "failed" ? " failed" : " was " + watch.state())
-            + ": there is no model to fetch");
+            + ": " + none);
   return watch.state() == "failed" ? exit_failed : exit_done;
 }
 
