@@ -34,6 +34,9 @@ constexpr std::chrono::milliseconds look_again{100};
 constexpr std::chrono::seconds quiet_wait{2};
 /// Period of repeating a request to cancel: the node that had it may be gone.
 constexpr std::chrono::seconds ask_again{5};
+/// How long a job that is off the list is waited for: two shoals that meet are
+/// one within a few seconds.
+constexpr std::chrono::seconds listed_again_max{15};
 
 std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -198,6 +201,19 @@ int run_jobs(const jobs_options& o) {
   return exit_done;
 }
 
+namespace {
+
+/// What became of a job that was asked to end and is on no list any more.
+std::string not_listed_text(const std::string& job, const node_address& at) {
+  return "job " + job
+         + " runs no longer: it is on no list that this node knows. It was "
+           "removed from the list, or this shoal has given way to another, "
+           "which may list it when this node has joined it: see `"
+         + command_line("jobs", at) + "`";
+}
+
+} // namespace
+
 int run_cancel(const cancel_options& o) {
   signals interrupts;
   runtime::client client(client_of(o.at));
@@ -212,12 +228,23 @@ int run_cancel(const cancel_options& o) {
   auto asked = std::chrono::steady_clock::time_point{};
   const auto say_at = std::chrono::steady_clock::now() + quiet_wait;
   bool said = false;
+  // A shoal that dissolves lists no job; the one that it joins lists those that
+  // have ended.
+  auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
-    std::string state = "forgotten";
+    std::string state;
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text)
         state = text_of(j, "state");
-    if (state != "running") {
+    const auto at = std::chrono::steady_clock::now();
+    if (state.empty()
+        && unlisted_until == std::chrono::steady_clock::time_point{})
+      unlisted_until = at + listed_again_max;
+    if (state.empty() && at >= unlisted_until) {
+      std::cout << not_listed_text(job.text, o.at) << "\n";
+      return exit_done;
+    }
+    if (!state.empty() && state != "running") {
       if (asked == std::chrono::steady_clock::time_point{})
         return fail("job " + job.text + " has ended already: " + state);
       std::cout << "job " << job.text << " is " << state << "\n";
@@ -231,7 +258,7 @@ int run_cancel(const cancel_options& o) {
       return exit_done;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now - asked >= ask_again) {
+    if (!state.empty() && now - asked >= ask_again) {
       if (client.stop_job(job.id, !o.now))
         return fail(client.text());
       asked = now;
