@@ -99,8 +99,14 @@ caf::behavior job_actor::make_behavior() {
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
   return {
-    [this](const job_view& m) { on_view(m); },
+    [this](const job_view& m) {
+      if (!deaf_)
+        on_view(m);
+    },
+    [this](const runtime::leaving_alone& m) { on_leaving_alone(m); },
     [this](const runtime::job_message_in& m) {
+      if (deaf_)
+        return;
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
         if (w->on.digest == digest_)
           actors_.pass(shards_told{m.from, *w});
@@ -514,6 +520,10 @@ void job_actor::act(const waiting& a) {
 }
 
 void job_actor::act(const finished& a) {
+  if (leaving_alone_) // once the log is written
+    node().disk().submit(
+      [lease = std::exchange(leaving_alone_, nullptr)](kernels::backend&) {},
+      {});
   if (a.reason == core::stop_reason::diverged) {
     const std::string bad = std::to_string(run().max_bad_steps);
     node().propose_end(
