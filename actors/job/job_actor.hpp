@@ -272,7 +272,9 @@ private:
   int eval_parts_ = 0; ///< parts that this peer still waits for
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
-  core::step_time took_;                  ///< of the newest committed step
+  std::uint64_t began_ = 0; ///< the step in progress, if it is measured; else 0
+  core::step_time took_;    ///< of the newest committed step
+  core::state_version measured_;          ///< of took_ and bubble_permille_
   std::uint32_t bubble_permille_ = 0;     ///< of the same step
   std::optional<step_computed> computed_; ///< by this peer, for the step in
                                           ///< progress
