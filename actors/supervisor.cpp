@@ -9,6 +9,7 @@
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
+#include "runtime/work/leaving_alone.hpp"
 
 #include <caf/all.hpp>
 
@@ -76,6 +77,10 @@ public:
         release_if_idle();
       },
       [this](const runtime::node_stopping& m) { on_stopping(m.drain); },
+      [this](const runtime::leaving_alone& m) {
+        if (drain_)
+          tell_all(m);
+      },
       [this](const clean_again&) { clean(); },
       [this](const look_at_jobs&) { look(); },
       [](const runtime::are_you_there&) {},
@@ -97,6 +102,12 @@ private:
     for (auto at = jobs_.lower_bound({m.job, 0});
          at != jobs_.end() && at->first.job == m.job; ++at)
       send(at->second.actor, m);
+  }
+
+  template <class Message>
+  void tell_all(const Message& m) {
+    for (const auto& [id, job] : jobs_)
+      send(job.actor, m);
   }
 
   /// A job actor that does not run stalls its job on all peers, and another

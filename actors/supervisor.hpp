@@ -11,6 +11,7 @@
 //                  the job is still in transit
 // drain_job        passed to the job
 // job_holds        the state that a job still holds here
+// leaving_alone    passed to all jobs
 // node_stopping    when nothing here is needed any more: context.released()
 #pragma once
 

@@ -155,25 +155,6 @@ void collect_later(checkpointer_actor* self, std::uint64_t step) {
   }
 }
 
-/// Runs on the disk queue, when everything is here.
-model::result<published> publish(const job_world& world, std::uint64_t step,
-                                 std::span<const core::written_shard> shards) {
-  runtime::store& blobs = world.node->blobs();
-  std::vector<manifest_file> carried;
-  if (world.origin != core::blob_digest{}) {
-    auto origin = read_manifest(world.origin, blobs);
-    if (!origin)
-      return origin.why();
-    const bool all = world.run.data_tokenizer != "bytes";
-    std::ranges::copy_if(
-      origin->files, std::back_inserter(carried), [&](const manifest_file& f) {
-        return carried_on(f.name) && (all || without_tokenizer(f.name));
-      });
-  }
-  return publish_shards(step, *world.layout, shards, blobs,
-                        world.run.data_tokenizer == "bytes", carried);
-}
-
 void publish(checkpointer_actor* self, const checkpointer_config& config,
              std::uint64_t step) {
   auto ended = std::make_shared<attempt_ended>();
@@ -184,7 +165,7 @@ void publish(checkpointer_actor* self, const checkpointer_config& config,
       const runtime::timeline_span span(
         world->node->trace(), runtime::timeline::queue::disk,
         "publish checkpoint", {{"step", ended->step}});
-      auto put = publish(*world, ended->step, shards);
+      auto put = publish_checkpoint(*world, ended->step, shards);
       if (put)
         ended->what = *put;
       else
@@ -298,6 +279,25 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
 }
 
 } // namespace
+
+model::result<published>
+publish_checkpoint(const job_world& world, std::uint64_t step,
+                   std::span<const core::written_shard> shards) {
+  runtime::store& blobs = world.node->blobs();
+  std::vector<manifest_file> carried;
+  if (world.origin != core::blob_digest{}) {
+    auto origin = read_manifest(world.origin, blobs);
+    if (!origin)
+      return origin.why();
+    const bool all = world.run.data_tokenizer != "bytes";
+    std::ranges::copy_if(
+      origin->files, std::back_inserter(carried), [&](const manifest_file& f) {
+        return carried_on(f.name) && (all || without_tokenizer(f.name));
+      });
+  }
+  return publish_shards(step, *world.layout, shards, blobs,
+                        world.run.data_tokenizer == "bytes", carried);
+}
 
 caf::actor
 spawn_checkpointer(caf::actor_system& system, checkpointer_config config) {

@@ -60,6 +60,12 @@ struct checkpointer_config {
 /// it the oldest are given up.
 inline constexpr std::size_t under_way_max = 4;
 
+/// Makes a checkpoint of the job from its shards, all in the own store. On the
+/// disk queue.
+model::result<published>
+publish_checkpoint(const job_world& world, std::uint64_t step,
+                   std::span<const core::written_shard> shards);
+
 caf::actor
 spawn_checkpointer(caf::actor_system& system, checkpointer_config config);
 

@@ -99,8 +99,14 @@ caf::behavior job_actor::make_behavior() {
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
   return {
-    [this](const job_view& m) { on_view(m); },
+    [this](const job_view& m) {
+      if (!deaf_)
+        on_view(m);
+    },
+    [this](const runtime::leaving_alone& m) { on_leaving_alone(m); },
     [this](const runtime::job_message_in& m) {
+      if (deaf_)
+        return;
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
         if (w->on.digest == digest_)
           actors_.pass(shards_told{m.from, *w});
@@ -286,6 +292,7 @@ void job_actor::act(const halt& a) {
     cancelled_since_ = adopted_since_;
   }
   digest_ = 0;
+  began_ = 0; // what follows is no part of the step's time
   evaluating_ = 0;
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   noted_.clear();
@@ -354,6 +361,7 @@ void job_actor::act(const core::job_action::send& a) {
 
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
+  began_ = a.step;
   wait_.reset();
   load_text();
   take_digests(a);
@@ -453,8 +461,13 @@ void job_actor::act(const apply& a) {
 void job_actor::act(const step_known& a) {
   if (a.took.whole > 0) // the reporter's value, if we did not run the step
     took_ = a.took;
-  else if (step_began_ != 0)
+  else if (began_ == a.record.version.step)
     took_.whole = steady_now() - step_began_;
+  else // caught up with: nobody here has measured it
+    took_ = {};
+  if (began_ == a.record.version.step)
+    began_ = 0;
+  measured_ = a.record.version;
   bubble_permille_ = a.bubble_permille;
   wait_.reset();
   log_step(a.record);
@@ -470,8 +483,10 @@ void job_actor::act(const committed& a) {
   p.record = a.record;
   p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();
-  p.took = took_;
-  p.bubble_permille = bubble_permille_;
+  if (a.record.version == measured_) { // else it is told of again
+    p.took = took_;
+    p.bubble_permille = bubble_permille_;
+  }
   for (const core::peer_id& peer : members())
     if (peer != node().self())
       node().send(peer, p);
@@ -513,6 +528,10 @@ void job_actor::act(const waiting& a) {
 }
 
 void job_actor::act(const finished& a) {
+  if (leaving_alone_) // once the log is written
+    node().disk().submit(
+      [lease = std::exchange(leaving_alone_, nullptr)](kernels::backend&) {},
+      {});
   if (a.reason == core::stop_reason::diverged) {
     const std::string bad = std::to_string(run().max_bad_steps);
     node().propose_end(

@@ -10,6 +10,7 @@
 // job_message_in     a control message of another peer; shards_written goes to
 //                    the checkpointer
 // drain_job          stop after the step in progress, with a checkpoint
+// leaving_alone      save the state that is here: no other peer will have it
 // stop_waiting_job   go on without the checkpoint that the job waits for
 // checkpoint_offered a checkpoint that the job has made is in the store again
 // step_reduced, eval_computed, eval_summed, checkpoint_written

@@ -10,6 +10,7 @@
 //   job_saving.cpp            checkpoints, and which of them stay on the disk
 //   job_evaluation.cpp        evaluations
 //   job_stalls.cpp            what is done when the job does not move
+//   job_leaving_alone.cpp     what is saved when no quorum lets the node go
 //   job_remarks.cpp           the log: steps, and remarks to other members
 //   job_text.cpp              the text, for the data source
 //   job_trace.cpp             entries in the node's trace
@@ -29,6 +30,7 @@
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"
+#include "runtime/work/leaving_alone.hpp"
 
 #include <caf/all.hpp>
 
@@ -142,6 +144,16 @@ private:
   void
   keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
   void hand_over_if_refused();
+  struct rescue;
+  void on_leaving_alone(const runtime::leaving_alone& m);
+  void save_when_still(std::shared_ptr<void> lease);
+  void save_what_is_here(std::shared_ptr<void> lease);
+  std::optional<core::state_version> newest_whole() const;
+  void save_unit(const std::shared_ptr<rescue>& all);
+  void write_unit(const std::shared_ptr<rescue>& all, const buffer& copy);
+  void publish_alone(const std::shared_ptr<rescue>& all);
+  void say_not_saved(const std::string& why);
+  void say_lost(const std::string& why, std::uint64_t saved);
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
@@ -260,7 +272,9 @@ private:
   int eval_parts_ = 0; ///< parts that this peer still waits for
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
-  core::step_time took_;                  ///< of the newest committed step
+  std::uint64_t began_ = 0; ///< the step in progress, if it is measured; else 0
+  core::step_time took_;    ///< of the newest committed step
+  core::state_version measured_;          ///< of took_ and bubble_permille_
   std::uint32_t bubble_permille_ = 0;     ///< of the same step
   std::optional<step_computed> computed_; ///< by this peer, for the step in
                                           ///< progress
@@ -330,6 +344,9 @@ private:
   int flight_ticks_ = 0;                   ///< since then
   std::optional<std::uint64_t> flight_at_; ///< newest step at the last stall
   bool over_ = false;
+  bool deaf_ = false; ///< saves what is here: other peers change nothing
+  /// Released when the drained run has ended.
+  std::shared_ptr<void> leaving_alone_;
 };
 
 } // namespace shoal::actors

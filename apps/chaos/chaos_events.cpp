@@ -68,7 +68,9 @@ const json_table<double>& capacity_table() {
 
 const json_table<double>& whole_table() {
   static const json_table<double> table{
-    {"pause_s", "number", "s", "longest time without a step since the fault",
+    {"pause_s", "number", "s",
+     "longest time without a step since the fault, so far: it "
+     "may grow until the next one",
      [](const double& v) { return json(v); }}};
   return table;
 }

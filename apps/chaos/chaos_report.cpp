@@ -62,7 +62,8 @@ const runtime::json_table<chaos_figures>& report_table() {
     {"views", "whole number", "", "epoch of the newest view",
      [](f v) { return json(v.views); }},
     {"pauses_s", "object", "s",
-     "by kind of fault, and of all: `median` and `longest` time without a step",
+     "by kind of fault, and of all: `median` and `longest` time without a "
+     "step between a fault and the next",
      pauses_json},
     {"capacity_tokens_per_s", "number", "tokens/s", "of the undisturbed run",
      [](f v) { return json(v.capacity.tokens_per_s); }},

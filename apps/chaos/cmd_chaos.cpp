@@ -407,7 +407,7 @@ void session::storm() {
         seconds(chaos::pause_of(record_, record_.harms.size() - 1));
       say("whole",
           text_of("together again %.1f s later, in view %" PRIu64
-                  "; longest pause of the run %.2f s",
+                  "; longest pause since the fault, so far: %.2f s",
                   std::max(0.0, seconds(t - record_.harms.back().until)),
                   views_->newest(), pause_s),
           {nullptr, &pause_s});

@@ -220,15 +220,20 @@ void progress::step(const job_event& e) {
   const bool last = std::int64_t(e.step) == run_.steps;
   if (!terminal_ && !last && std::int64_t(e.step) % run_.log_freq != 0)
     return;
-  char text[200];
-  std::snprintf(
-    text, sizeof text,
-    "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e  "
-    "%.0f tokens/s  ETA %s",
-    (unsigned long long)e.step, (long long)run_.steps, core::printable(e.loss),
-    core::printable(e.grad_norm), e.lr, e.tokens_per_s,
-    clock_text(seconds_per_step_ * double(run_.steps - std::int64_t(e.step)))
-      .c_str());
+  char line[160];
+  std::snprintf(line, sizeof line,
+                "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e",
+                (unsigned long long)e.step, (long long)run_.steps,
+                core::printable(e.loss), core::printable(e.grad_norm), e.lr);
+  std::string text = line;
+  if (e.tokens_per_s > 0) { // else this step was caught up with
+    std::snprintf(line, sizeof line, "  %.0f tokens/s", e.tokens_per_s);
+    text += line;
+  }
+  if (seconds_per_step_ > 0)
+    text += "  ETA "
+            + clock_text(seconds_per_step_
+                         * double(run_.steps - std::int64_t(e.step)));
   std::lock_guard lock(lines_);
   if (!terminal_) {
     std::cout << text << std::endl;
@@ -244,17 +249,21 @@ void progress::keep(const job_event& e) {
     std::cout << runtime::to_json_line(e) << std::endl;
 }
 
-void progress::show(const job_event& e) {
+void progress::show(const job_event& e, bool late) {
   keep(e);
   if (json_)
     return;
+  // Of a step that is past only the files take note.
+  if (late && e.kind == job_event_kind::step)
+    return;
+  const std::string before = late ? "earlier: " : "";
   char text[160];
   switch (e.kind) {
   case job_event_kind::step:
     step(e);
     break;
   case job_event_kind::view:
-    lasting("view " + std::to_string(e.epoch)
+    lasting(before + "view " + std::to_string(e.epoch)
             + (e.cause.empty() ? "" : " (" + e.cause + ")") + ": "
             + core::count_text(e.peers, "peer") + "; " + e.text);
     break;
@@ -263,14 +272,14 @@ void progress::show(const job_event& e) {
                   "step %llu  held-out loss %.4f  perplexity %.3f",
                   (unsigned long long)e.step, core::printable(e.loss),
                   std::exp(core::printable(e.loss)));
-    lasting(text);
+    lasting(before + text);
     break;
   case job_event_kind::checkpoint:
-    lasting("checkpoint of step " + std::to_string(e.step)
+    lasting(before + "checkpoint of step " + std::to_string(e.step)
             + (e.text.empty() ? "" : " in " + e.text));
     break;
   case job_event_kind::notice:
-    lasting(e.text);
+    lasting(before + e.text);
     break;
   case job_event_kind::done:
     std::snprintf(

@@ -38,7 +38,8 @@ public:
   /// again; each is kept once
   void write_to(const std::filesystem::path& out, bool replayed);
 
-  void show(const runtime::job_event& e);
+  /// @param late it was before what has been shown: another node knew of it
+  void show(const runtime::job_event& e, bool late = false);
   /// The same without a line of text: what there is to say of it is said
   /// otherwise. Files get it, and so does --json.
   void keep(const runtime::job_event& e);

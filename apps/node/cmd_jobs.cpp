@@ -1,4 +1,4 @@
-// apps/node/cmd_jobs.cpp -- jobs, cancel, attach, leave, recover.
+// apps/node/cmd_jobs.cpp -- jobs, cancel, attach, recover.
 #include "apps/common/commands.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -7,13 +7,11 @@
 #include "apps/train/follow.hpp"
 #include "apps/train/out_folder.hpp"
 #include "runtime/control/client.hpp"
-#include "runtime/control/node_folders.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/jobs/run_config.hpp"
-#include "runtime/node/node_config.hpp" // leave_deadline
 
 #include <algorithm>
 #include <array>
@@ -34,6 +32,9 @@ constexpr std::chrono::milliseconds look_again{100};
 constexpr std::chrono::seconds quiet_wait{2};
 /// Period of repeating a request to cancel: the node that had it may be gone.
 constexpr std::chrono::seconds ask_again{5};
+/// How long a job that is off the list is waited for: two shoals that meet are
+/// one within a few seconds.
+constexpr std::chrono::seconds listed_again_max{15};
 
 std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -198,6 +199,19 @@ int run_jobs(const jobs_options& o) {
   return exit_done;
 }
 
+namespace {
+
+/// What became of a job that was asked to end and is on no list any more.
+std::string not_listed_text(const std::string& job, const node_address& at) {
+  return "job " + job
+         + " runs no longer: it is on no list that this node knows. It was "
+           "removed from the list, or this shoal has given way to another, "
+           "which may list it when this node has joined it: see `"
+         + command_line("jobs", at) + "`";
+}
+
+} // namespace
+
 int run_cancel(const cancel_options& o) {
   signals interrupts;
   runtime::client client(client_of(o.at));
@@ -212,12 +226,23 @@ int run_cancel(const cancel_options& o) {
   auto asked = std::chrono::steady_clock::time_point{};
   const auto say_at = std::chrono::steady_clock::now() + quiet_wait;
   bool said = false;
+  // A shoal that dissolves lists no job; the one that it joins lists those that
+  // have ended.
+  auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
-    std::string state = "forgotten";
+    std::string state;
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text)
         state = text_of(j, "state");
-    if (state != "running") {
+    const auto at = std::chrono::steady_clock::now();
+    if (state.empty()
+        && unlisted_until == std::chrono::steady_clock::time_point{})
+      unlisted_until = at + listed_again_max;
+    if (state.empty() && at >= unlisted_until) {
+      std::cout << not_listed_text(job.text, o.at) << "\n";
+      return exit_done;
+    }
+    if (!state.empty() && state != "running") {
       if (asked == std::chrono::steady_clock::time_point{})
         return fail("job " + job.text + " has ended already: " + state);
       std::cout << "job " << job.text << " is " << state << "\n";
@@ -231,7 +256,7 @@ int run_cancel(const cancel_options& o) {
       return exit_done;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now - asked >= ask_again) {
+    if (!state.empty() && now - asked >= ask_again) {
       if (client.stop_job(job.id, !o.now))
         return fail(client.text());
       asked = now;
@@ -383,6 +408,23 @@ folder_for(const attach_options& o, const std::string& job,
   return folder;
 }
 
+/// What there is of a job that is not done, and how to get it.
+std::string rest_text(const follower& watch, const std::string& job,
+                      const attach_options& o) {
+  if (!watch.told_step())
+    return "there is no model to fetch";
+  const std::string step = std::to_string(*watch.told_step());
+  if (o.out.empty())
+    return "`" + command_line("attach " + job, o.at, "DIR")
+           + "` fetches its checkpoint of step " + step;
+  if (!watch.newest().empty())
+    return "its newest checkpoint here is " + watch.newest().string();
+  return "its checkpoint of step " + step
+         + " could not be fetched: the peers that hold it may be away (see "
+           "`shoal status`). When they are back, `"
+         + command_line("attach " + job, o.at, o.out) + "` fetches it";
+}
+
 /// Watches until Ctrl-C.
 class until_interrupted final : public follow_host {
 public:
@@ -438,10 +480,11 @@ int run_attach(const attach_options& o) {
               << "` watches it again\n";
     return exit_interrupted;
   }
+  const std::string none = rest_text(watch, job.text, o);
   if (watch.state() == "failed" && !watch.saved())
     return fail("the job failed"
-                + (watch.cause().empty() ? "" : ": " + watch.cause())
-                + "; there is no model to fetch");
+                + (watch.cause().empty() ? "" : ": " + watch.cause()) + "; "
+                + none);
   if (!o.out.empty() && !watch.saved())
     return fail(
       watch.state() == "done"
@@ -451,142 +494,8 @@ int run_attach(const attach_options& o) {
             + "` tries it again"
         : "job " + job.text
             + (watch.state() == "failed" ? " failed" : " was " + watch.state())
-            + ": there is no model to fetch");
+            + ": " + none);
   return watch.state() == "failed" ? exit_failed : exit_done;
-}
-
-namespace {
-
-/// Reports which jobs end with a node, since no other peer can go on with them.
-void tell_of_ends(const json& status, const std::string& id, bool now,
-                  const node_address& at) {
-  const auto works = [&id](const json& p) {
-    return text_of(p, "id") != id && !p["witness"].get<bool>()
-           && text_of(p, "state") == "active";
-  };
-  if (std::ranges::any_of(status["peers"], works))
-    return;
-  for (const json& j : status["jobs"]) {
-    if (text_of(j, "state") != "running")
-      continue;
-    const std::string job = text_of(j, "id");
-    std::cerr << "shoal: job " << job << " (" << text_of(j, "name")
-              << ") runs on no other peer, so it ends with this node, "
-              << (now ? "without a checkpoint"
-                      : "after the step under way and with a checkpoint. Once "
-                        "the node is started again, `"
-                          + command_line("attach " + job, at, "DIR")
-                          + "` fetches it")
-              << "\n";
-  }
-}
-
-} // namespace
-
-namespace {
-
-struct chosen_node {
-  node_address at;
-  std::string wrong;
-};
-
-/// The node to ask to make `o.member` leave: of several on this machine one
-/// that has such a peer. If none has one, that is reported, with the names.
-chosen_node node_for_leaving(const leave_options& o) {
-  chosen_node out{address_of(o.at, o.member), {}};
-  if (o.member.empty() || needs_a_name(out.at, "leave").empty())
-    return out;
-  std::set<std::string> names, shoals;
-  for (const auto& folder : runtime::running_nodes(data_dir_of(o.at))) {
-    node_address at = o.at;
-    at.data_dir = folder;
-    runtime::client client(client_of(at));
-    if (client.connect())
-      continue;
-    const auto status = status_of(client);
-    if (!status)
-      continue;
-    for (const json& p : (*status)["peers"]) {
-      names.insert(text_of(p, "name"));
-      if (text_of(p, "name") != o.member
-          && !text_of(p, "id").starts_with(o.member))
-        continue;
-      shoals.insert(text_of(*status, "id"));
-      out.at = at;
-    }
-  }
-  if (shoals.size() > 1)
-    out.at = o.at; // the user names the node
-  else if (shoals.empty() && !names.empty())
-    out.wrong =
-      "no peer is called '" + o.member + "'; the nodes of this machine know "
-      + core::listed({names.begin(), names.end()}) + " (see `shoal status`)";
-  return out;
-}
-
-} // namespace
-
-int run_leave(const leave_options& o) {
-  const auto [at, wrong] = node_for_leaving(o);
-  if (!wrong.empty())
-    return fail(wrong);
-  if (auto why = needs_a_name(at, "leave"); !why.empty())
-    return fail(why, exit_usage);
-  signals interrupts;
-  runtime::client client(client_through(at));
-  if (client.connect())
-    return fail(client.text());
-  if (!o.member.empty())
-    client.ask_of(o.member);
-  auto status = status_of(client);
-  if (!status)
-    return fail(status.message());
-  const std::string id = text_of(*status, "self");
-  client.ask_of({});
-  const auto asked = status_of(client);
-  if (!asked)
-    return fail(asked.message());
-  const bool is_asked = text_of(*asked, "self") == id;
-  std::string alone = no_quorum_text(*status);
-  if (alone.empty())
-    tell_of_ends(*status, id, o.now, o.at);
-  else
-    std::cerr << "shoal: " << alone << "\n";
-  if (!is_asked)
-    client.ask_of(id);
-  if (client.leave(!o.now))
-    return fail(client.text());
-  client.ask_of({}); // the other one ends
-  const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
-                     + std::chrono::seconds(10);
-  for (;;) {
-    status = status_of(client);
-    if (!status && is_asked)
-      break; // it has ended
-    if (status && is_asked && text_of(*status, "state") != "gone")
-      alone = no_quorum_text(*status);
-    if (!status)
-      return fail("it was asked to leave, but " + status.message());
-    const json& peers = (*status)["peers"];
-    const bool in_view = std::ranges::any_of(peers, [&](const json& p) {
-      return text_of(p, "id") == id
-             && (alone.empty() || text_of(p, "state") != "unreachable");
-    });
-    if (!in_view && !is_asked)
-      break;
-    if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
-      return fail("it was asked to leave and has not yet; see `shoal status`",
-                  interrupts.seen() ? exit_interrupted : exit_failed);
-    std::this_thread::sleep_for(look_again);
-  }
-  if (!alone.empty())
-    return fail(
-      "node " + id.substr(0, 8)
-      + " has ended, but the other peers were not told, as it had no quorum: "
-        "they have it on their list until they find it gone, and jobs go on "
-        "there. Start it again to have it leave in order");
-  std::cout << "peer " << id.substr(0, 8) << " has left\n";
-  return exit_done;
 }
 
 } // namespace shoal::apps

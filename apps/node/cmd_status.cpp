@@ -18,6 +18,7 @@
 #include <iostream>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace shoal::apps {
 
@@ -151,6 +152,7 @@ public:
   explicit line_log(bool as_json) : json_(as_json) {}
 
   void print(const node_lines& said) {
+    begun_ = true;
     for (const node_line& line : said.lines) {
       if (last_ != 0 && line.number > last_ + 1)
         std::cerr << "shoal: "
@@ -168,9 +170,12 @@ public:
   }
 
   void begin_anew() { last_ = 0; }
+  /// Whether the node has answered.
+  bool has_begun() const { return begun_; }
 
 private:
   bool json_;
+  bool begun_ = false;
   std::uint64_t last_ = 0; ///< number of the last line
 };
 
@@ -188,11 +193,25 @@ int run_logs(const logs_options& o) {
   line_log out(o.json);
   std::uint64_t next = 0;
   std::uint32_t count = o.lines;
+  bool lost = false; ///< the node does not answer
   for (;;) {
     const std::uint64_t from = next;
     std::string text;
-    if (client.lines(next, count, text))
-      return fail(client.text());
+    if (client.lines(next, count, text)) {
+      if (!o.follow || !out.has_begun())
+        return fail(client.text());
+      // A node that is started again has new lines; a refusal is no loss.
+      if (!std::exchange(lost, true))
+        std::cerr << "shoal: " << client.text()
+                  << "; waiting until it answers again (Ctrl-C ends that)\n";
+      pause(*interrupts, lines_every);
+      if (interrupts->seen())
+        return exit_interrupted;
+      static_cast<void>(client.connect());
+      continue;
+    }
+    if (std::exchange(lost, false))
+      std::cerr << "shoal: it answers again\n";
     count = runtime::reply_lines_max;
     if (next < from) { // from a process that has started since
       std::cerr << "shoal: the node was started again\n";

@@ -44,7 +44,8 @@ const json& pattern() {
                            {"cause?", ""},
                            {"user", ""},
                            {"submitted_unix_ms", 0u},
-                           {"places", json::array({json::array({stage})})}};
+                           {"places", json::array({json::array({stage})})},
+                           {"keepers?", json::array({json{{"id", ""}}})}};
   static const json device = {{"kind", "cpu"},
                               {"name", ""},
                               {"threads", 1u},

@@ -154,6 +154,16 @@ void put_work(std::string& out, const json& peer, const json& job) {
       else
         put(out, "layers %lld-%lld\n", (long long)first, (long long)last);
     }
+  if (!job.contains("keepers") || text_of(job, "state") != "running")
+    return;
+  const json& keepers = job["keepers"];
+  for (const json& k : keepers)
+    if (text_of(k, "id") == text_of(peer, "id"))
+      put(out, "  keeps the checkpoints of job %s (%s): whole on %s\n",
+          text(job, "name"), begin_of(job["id"], 8).c_str(),
+          keepers.size() == 1
+            ? "this disk alone"
+            : core::count_text(keepers.size(), "disk").c_str());
 }
 
 } // namespace

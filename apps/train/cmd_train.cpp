@@ -14,6 +14,7 @@
 #include "apps/terminal/orderly_stop.hpp"
 #include "apps/terminal/signals.hpp"
 #include "apps/terminal/slow_work.hpp"
+#include "apps/train/detached_start.hpp"
 #include "apps/train/embedded_node.hpp"
 #include "apps/train/example_run.hpp"
 #include "apps/train/follow.hpp"
@@ -46,10 +47,6 @@ using runtime::job_event;
 using runtime::job_event_kind;
 
 namespace {
-
-/// Time for which --detach waits until a job begins: it may have to wait for
-/// room.
-constexpr std::chrono::seconds detach_patience{30};
 
 class training final : private follow_host {
 public:
@@ -336,22 +333,9 @@ private:
   /// Stays until step 1 has run: then several peers have the job's text, and
   /// any of them may die.
   int detach() {
-    const auto until = std::chrono::steady_clock::now() + detach_patience;
-    std::uint64_t next = 0;
-    bool runs = false;
-    while (!runs && std::chrono::steady_clock::now() < until) {
-      std::vector<job_event> events;
-      if (client_->events(job_, next, events))
-        return fail("job " + job_text() + " was submitted, but its node is "
-                    + "lost before others had its data: " + client_->text());
-      for (const job_event& e : events)
-        runs = runs || e.kind == job_event_kind::step
-               || e.kind == job_event_kind::done;
-    }
-    if (!runs)
-      out_->say("notice", "the job does not run yet (see `shoal status`); "
-                          "until it does, its data may be with "
-                            + client_->where() + " alone");
+    if (const auto begun = await_first_step(*client_, *out_, job_, o_.at);
+        !begun)
+      return fail(begun.message());
     out_->say("submitted",
               "job " + job_text() + " submitted to " + client_->where() + "; `"
                 + command_line("attach " + job_text(), o_.at, "DIR")
@@ -419,6 +403,7 @@ private:
     }
     if (embedded_)
       way_out_ += embedded_->way_out(e);
+    no_room_ = embedded_ && embedded_->is_full();
     if (e.kind != job_event_kind::step)
       return;
     text_ = {}; // others have it now
@@ -467,7 +452,12 @@ private:
   int watch() {
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
-                   "(again: stop at once)\n";
+                   "(again: stop at once)"
+                << (no_room_ ? ". There is no room for it: make room within a "
+                               "minute, or the steps after the newest "
+                               "checkpoint in --out are lost"
+                             : "")
+                << "\n";
       if (ask_to_stop(true))
         say_at_second(true);
       else
@@ -574,6 +564,7 @@ private:
                                        ///< job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
+  std::atomic<bool> no_room_{false};   ///< no disk takes a checkpoint
   bool ended_ = false;                 ///< the job
   bool finished_ = false;              ///< it has run all its steps
   std::string way_out_;                ///< of a full disk; not said yet

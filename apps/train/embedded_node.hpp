@@ -42,6 +42,12 @@ public:
     c.cluster_key_file = o.at.cluster_key;
     c.threads = o.threads;
     c.embedded = true;
+    if (!o.detach) {
+      const auto all = o.out / "checkpoint";
+      remove_spares(all); // of commands that were killed: the folder is ours
+      spare_ = all / (spare_name + std::to_string(getpid()));
+      c.spare_blobs = spare_;
+    }
     c.discover = false;
     // The command shows its job's log, and the reason of a failure: not twice.
     c.observer.say = [&out](const std::string& text) {
@@ -58,6 +64,8 @@ public:
     node_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
+    if (!spare_.empty())
+      std::filesystem::remove_all(spare_, ignored);
   }
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -67,20 +75,58 @@ public:
            + " until it ends; TMPDIR names another folder than "
            + folder_.parent_path().string();
   }
-  /// What to do if `e` is the first to say that this node's disk is full; else
-  /// empty.
+  /// What to do if `e` is the first to say that this node's disk is full, or
+  /// that the spare one is, too; else empty.
   std::string way_out(const runtime::job_event& e) {
     const std::string full = std::generic_category().message(ENOSPC);
     if (e.kind != runtime::job_event_kind::notice
-        || e.text.find(full) == std::string::npos || std::exchange(full_, true))
+        || e.text.find(full) == std::string::npos)
       return {};
-    return "the disk of " + folder_.parent_path().string()
-           + " is full: make room there, or press Ctrl-C and start the run "
-             "again with more room ("
+    const bool spare = full_ || !has_other_disk();
+    if (spare ? std::exchange(both_full_, true) : std::exchange(full_, true))
+      return {};
+    const std::string what =
+      "the disk of " + folder_.parent_path().string() + " is full";
+    if (!spare)
+      return what
+             + ": from now on the run's checkpoints are kept on the disk of "
+             + spare_.parent_path().string() + " until it ends (" + where_text()
+             + ")";
+    return what
+           + (full_ ? ", and that of " + spare_.parent_path().string() + ", too"
+                    : "")
+           + ": make room there, or start the run again with more room. "
+             "Without "
+             "room the steps after the newest checkpoint in --out are lost at "
+             "Ctrl-C ("
            + where_text() + ")";
   }
+  /// Whether no disk takes a checkpoint, as far as it has been said.
+  bool is_full() const { return both_full_; }
 
 private:
+  static constexpr const char* spare_name = ".spare-";
+
+  static void remove_spares(const std::filesystem::path& checkpoints) {
+    std::error_code error;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(checkpoints, error)) {
+      std::error_code ignored;
+      if (entry.path().filename().string().starts_with(spare_name))
+        std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+
+  /// Whether results go to another file system than this node's folder.
+  bool has_other_disk() const {
+    struct stat here {};
+    struct stat there {};
+    std::filesystem::path out = spare_.parent_path().parent_path();
+    return !spare_.empty() && ::stat(folder_.c_str(), &here) == 0
+           && ::stat(out.empty() ? "." : out.c_str(), &there) == 0
+           && here.st_dev != there.st_dev;
+  }
+
   /// Makes a directory that no other user has made or can access.
   static void make_own(const std::filesystem::path& folder) {
     struct stat is {};
@@ -95,7 +141,9 @@ private:
   runtime::memory_keeper keeper_;
   std::filesystem::path folder_;
   std::unique_ptr<runtime::node> node_;
-  bool full_ = false; ///< its disk has refused something
+  std::filesystem::path spare_; ///< for its blobs; empty: none
+  bool full_ = false;           ///< its disk has refused something
+  bool both_full_ = false;      ///< and so has that of `spare_`
 };
 
 } // namespace shoal::apps

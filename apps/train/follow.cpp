@@ -2,6 +2,7 @@
 #include "apps/train/follow.hpp"
 
 #include "apps/transfer/model_export.hpp"
+#include "runtime/identity/stale_files.hpp" // kept_folder
 
 #include <stdlib.h> // mkdtemp
 
@@ -101,6 +102,11 @@ std::error_code follower::run(core::job_id job) {
   return error;
 }
 
+void follower::moved() {
+  late_before_ms_ = newest_ms_;
+  host_.moved();
+}
+
 bool follower::stops() {
   collect();
   return host_.stops();
@@ -114,6 +120,7 @@ bool follower::on(const job_event& e) {
   bool later = false; // shown when it is here
   if (e.kind == job_event_kind::checkpoint) {
     pending_ = e;
+    told_step_ = e.step;
     if (!old) {
       later = fetcher_ != nullptr && e.digest != wanted_digest_;
       fetch_pending();
@@ -135,9 +142,17 @@ bool follower::on(const job_event& e) {
     last_loss_ = e.loss;
     last_step_ = e.step;
   }
+  newest_ms_ = std::max(newest_ms_, e.unix_ms);
   if (!later)
-    out_.show(shown);
+    out_.show(shown, e.unix_ms < late_before_ms_);
   return true;
+}
+
+/// The log names a checkpoint, and none of the peers that were asked has it.
+std::string follower::not_fetched(std::uint64_t step) {
+  return "the checkpoint of step " + std::to_string(step)
+         + " could not be fetched: the peers that hold it may be away (see "
+           "`shoal status`); fetch it when they are back";
 }
 
 /// At the end of the job: its last checkpoint, and the model.
@@ -145,13 +160,17 @@ void follower::bring_home(const job_event& end) {
   if (unwritten_)
     try_again(job_event(unwritten_->asked));
   if (end.text == "failed") // the cause is said by the command
-    out_.say("notice", newest_.empty() ? "there is no checkpoint to go on from"
-                                       : "the newest checkpoint, of step "
-                                           + std::to_string(newest_step_)
-                                           + ", is in " + newest_.string());
+    out_.say("notice", newest_.empty() && told_step_ ? not_fetched(*told_step_)
+                       : newest_.empty()
+                         ? "there is no checkpoint to go on from"
+                         : "the newest checkpoint, of step "
+                             + std::to_string(newest_step_) + ", is in "
+                             + newest_.string());
   else if (newest_.empty() || newest_step_ != end.step)
-    out_.say("notice", "the model of step " + std::to_string(end.step)
-                         + " could not be saved");
+    out_.say("notice", told_step_ && *told_step_ == end.step && !unwritten_
+                         ? not_fetched(*told_step_)
+                         : "the model of step " + std::to_string(end.step)
+                             + " could not be saved");
   else
     saved_ = save_model();
 }
@@ -184,7 +203,9 @@ void follower::try_again(const job_event& last) {
 
 /// Fetches the last checkpoint to another disk.
 void follower::spare_one(const job_event& last) {
-  auto folder = (config_.spare_in / "shoal-kept-XXXXXX").string();
+  auto folder =
+    (config_.spare_in / (runtime::kept_folder + std::string("XXXXXX")))
+      .string();
   if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
     return;
   checkpoint_fetcher::config c;

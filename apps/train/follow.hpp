@@ -77,6 +77,8 @@ public:
 
   const std::string& state() const { return state_; } ///< at the end; "done"
   const std::string& cause() const { return cause_; } ///< of a failure
+  /// The step of the newest checkpoint that the job has made, if any.
+  const std::optional<std::uint64_t>& told_step() const { return told_step_; }
   bool saved() const { return saved_; } ///< the model is in the folder
   /// The newest checkpoint here, or empty.
   const std::filesystem::path& newest() const { return newest_; }
@@ -88,7 +90,7 @@ private:
   // follow_handler
   bool on(const runtime::job_event& e) override;
   bool stops() override;
-  void moved() override { host_.moved(); }
+  void moved() override;
 
   void fetch_pending();
   void settle();
@@ -99,6 +101,7 @@ private:
   bool pause();
   void take_home(const checkpoint_fetcher::outcome& o);
   bool save_model();
+  static std::string not_fetched(std::uint64_t step);
 
   runtime::client& client_;
   progress& out_;
@@ -112,6 +115,10 @@ private:
   std::uint64_t newest_step_ = 0;
   std::uint64_t last_step_ = 0;
   double last_loss_ = 0;
+  std::optional<std::uint64_t> told_step_;
+  std::int64_t newest_ms_ = 0; ///< of the events that were shown
+  /// Events before this are late: another node is followed, whose log has them.
+  std::int64_t late_before_ms_ = 0;
   core::blob_digest wanted_digest_{}; ///< newest that was asked for
   std::optional<checkpoint_fetcher::outcome> unwritten_; ///< the newest one
   std::filesystem::path spared_;

@@ -1,10 +1,9 @@
 // apps/train/out_folder.cpp -- checks, locks and renames folders.
 #include "apps/train/out_folder.hpp"
 
-#include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/train/run_changes.hpp"
 #include "runtime/files/file_io.hpp"
-#include "runtime/model/files/checksums.hpp"
+#include "runtime/model/data/result_names.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -38,18 +37,6 @@ constexpr int aside_max = 10000;
 /// The advice if a run cannot be continued.
 constexpr char new_run[] = "start a new run: choose another --out, or use "
                            "--overwrite instead of --resume";
-
-bool run_writes(const std::string& name) {
-  static constexpr const char* own[] = {
-    record_name,  "run.toml",    "metrics.jsonl",      "tb",
-    "checkpoint", "config.json", model::checksums_name};
-  const std::string weights = actors::model_files;
-  return std::ranges::find(own, name) != std::end(own)
-         || name == actors::single_name(weights)
-         || name == actors::index_name(weights)
-         || (name.starts_with(weights + "-") && name.ends_with(".safetensors"))
-         || actors::carried_on(name);
-}
 
 /// Whether a path is `folder` or below it. Both without links and dots.
 bool is_within(const fs::path& path, const fs::path& folder) {
@@ -129,7 +116,8 @@ std::vector<std::string> written_names(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error))
-    if (std::string name = it->path().filename().string(); run_writes(name))
+    if (std::string name = it->path().filename().string();
+        model::is_result_name(name))
       out.push_back(std::move(name));
   std::ranges::sort(out);
   return out;

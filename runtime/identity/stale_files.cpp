@@ -258,6 +258,14 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
                      "folder " + folder.string()
                        + " of a process that is "
                          "dead"});
+  for (const fs::path& folder : list(in.temp))
+    if (folder.filename().string().starts_with(kept_folder)
+        && is_mine(folder, S_IFDIR))
+      out.push_back({kind::folder, folder, false,
+                     "folder " + folder.string()
+                       + " holds the last checkpoint of a run whose --out had "
+                         "no room for it: move it to checkpoint/ there and go "
+                         "on with `shoal train DIR --resume`, or delete it"});
   find_memory(in, out);
   find_processes(in, out);
   return out;

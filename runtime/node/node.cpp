@@ -8,8 +8,10 @@
 #include "runtime/host/thread_room.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/profile.hpp"
+#include "runtime/store/spare_store.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
+#include "runtime/work/leaving_alone.hpp"
 #include "runtime/work/uncaught.hpp"
 
 #include <caf/all.hpp>
@@ -158,7 +160,7 @@ node::impl::~impl() {
 }
 
 void node::impl::start_services() {
-  store_ = store::open(setup_.data_dir / "blobs");
+  store_ = open_store(setup_.data_dir / "blobs", config_.spare_blobs);
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
@@ -384,8 +386,14 @@ void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
   wiring_->stop_jobs(drain);
 }
 
+/// Without the others' knowledge nobody has taken over what jobs hold here: it
+/// ends when they have saved what they can.
 void node::impl::left(bool clean) {
-  life_->left(clean);
+  const caf::actor jobs = clean ? caf::actor() : supervisor();
+  if (!jobs)
+    return life_->left(clean);
+  caf::anon_send(jobs, leaving_alone{std::shared_ptr<void>(
+                         nullptr, [this](void*) { life_->left(false); })});
 }
 
 void node::impl::stopped(const std::string& why) {

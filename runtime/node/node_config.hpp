@@ -72,6 +72,9 @@ struct node_config {
   /// Temporary identity and data directory, no stored view, not discoverable:
   /// `shoal train` without a running node.
   bool embedded = false;
+  /// Where blobs go if the disk of data_dir refuses them; empty: nowhere. The
+  /// caller removes it.
+  std::filesystem::path spare_blobs;
   bool discover = true;      ///< UDP multicast; off: only `join`
   bool shared_memory = true; ///< use shared memory between peers of a host
   /// "auto": same process, else shared memory, else RDMA, else UCX-TCP if it is

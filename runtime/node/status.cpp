@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace shoal::runtime {
 
@@ -204,6 +205,30 @@ json places_json(const place_of& a) {
   return out;
 }
 
+struct keeper_of {
+  const core::view& in;
+  const core::member_id& is;
+};
+
+const json_table<keeper_of>& keeper_table() {
+  static const json_table<keeper_of> table{
+    {"peer", "text", "", "its name",
+     [](const keeper_of& k) { return json(name_of(k.in, k.is)); }},
+    {"id", "text", "", "64 hexadecimal digits",
+     [](const keeper_of& k) { return json(core::to_hex(k.is.peer)); }}};
+  return table;
+}
+
+json keepers_json(const place_of& a) {
+  std::set<core::member_id> all;
+  for (const core::island_place& at : a.is.islands)
+    all.insert(at.keepers.begin(), at.keepers.end());
+  json out = json::array();
+  for (const core::member_id& id : all)
+    out.push_back(written<keeper_of>(keeper_table(), {a.in, id}));
+  return out;
+}
+
 struct job_of {
   const core::job_entry& is;
   std::optional<job_event> last;    ///< newest step that this node knows
@@ -300,6 +325,10 @@ const json_table<job_of>& job_table() {
      "for each replica its stages",
      [](j v) { return v.place ? places_json(*v.place) : left_out(); },
      texts_of(stage_table())},
+    {"keepers", "list of objects, optional", "",
+     "peers whose disks have its text and get each checkpoint whole",
+     [](j v) { return v.place ? keepers_json(*v.place) : left_out(); },
+     texts_of(keeper_table())},
     {"unheld", "list of objects, optional", "",
      "wishes that the plan does not fulfil",
      [](j v) {

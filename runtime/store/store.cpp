@@ -1,11 +1,10 @@
 // runtime/store/store.cpp -- blobs as files named by their hash.
-#include "runtime/store/store.hpp"
-
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/store/parts.hpp"
+#include "runtime/store/spare_store.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -94,7 +93,7 @@ public:
     if (error_ || count(bytes))
       return error_;
     if (!refused_)
-      refused_ = write(bytes);
+      refuse(write(bytes));
     return error_ = copy_ ? std::error_code{} : refused_;
   }
 
@@ -110,6 +109,7 @@ private:
   std::error_code count(std::span<const std::byte> bytes);
   std::error_code write(std::span<const std::byte> bytes);
   std::error_code sync_and_adopt(const blob_digest& digest);
+  void refuse(std::error_code error);
 
   disk_store& home_;
   std::unique_ptr<part_files::part> part_; ///< null: a temporary file
@@ -126,8 +126,9 @@ private:
 
 class disk_store final : public store {
 public:
-  explicit disk_store(fs::path folder)
-    : folder_(std::move(folder)), parts_(folder_ / "parts") {
+  explicit disk_store(fs::path folder, fs::path spare = {})
+    : folder_(std::move(folder)), spare_(std::move(spare)),
+      parts_(folder_ / "parts") {
     fs::create_directories(folder_ / "tmp");
     fs::permissions(folder_, fs::perms::owner_all); // holds the user's text
     // Files that a process left half written when it died.
@@ -158,6 +159,8 @@ public:
   std::unique_ptr<blob_writer> write() override { return writer(false); }
 
   std::unique_ptr<blob_writer> write_of(const blob_digest& digest) override {
+    if (spare_in_use_)
+      return writer(needed(digest));
     auto part = parts_.begin(digest);
     return part ? std::make_unique<disk_writer>(*this, std::move(part),
                                                 needed(digest))
@@ -268,27 +271,33 @@ public:
 
   std::vector<blob_digest> list() const override {
     std::vector<blob_digest> found;
-    std::error_code none;
-    for (fs::directory_iterator folder(folder_, none), end;
-         !none && folder != end; folder.increment(none)) {
-      const auto first = folder->path().filename().string();
-      std::error_code skip;
-      for (fs::directory_iterator file(folder->path(), skip);
-           !skip && file != end; file.increment(skip)) {
-        blob_digest digest;
-        if (core::from_hex(first + file->path().filename().string(), digest))
-          found.push_back(digest);
-      }
-    }
+    list_in(folder_, found);
+    if (spare_in_use_)
+      list_in(spare_, found);
     std::lock_guard lock(mutex_);
     for (const auto& [digest, held] : in_memory_)
       found.push_back(digest);
     return found;
   }
 
+  /// Where the blob is, or would be in the store's own folder.
   fs::path path_of(const blob_digest& digest) const {
-    const auto name = core::to_hex(digest);
-    return folder_ / name.substr(0, 2) / name.substr(2);
+    if (spare_in_use_)
+      if (fs::path there = path_in(spare_, digest);
+          ::access(there.c_str(), F_OK) == 0)
+        return there;
+    return path_in(folder_, digest);
+  }
+
+  /// The disk has refused: what follows goes to the spare folder.
+  void refused() {
+    std::error_code error;
+    if (spare_.empty() || spare_in_use_)
+      return;
+    fs::create_directories(spare_ / "tmp", error);
+    if (!error)
+      fs::permissions(spare_, fs::perms::owner_all, error);
+    spare_in_use_ = !error;
   }
 
   space room() const override {
@@ -315,9 +324,10 @@ public:
 
   /// Gives a synced file its name.
   std::error_code adopt(const fs::path& file, const blob_digest& digest) {
-    const auto path = path_of(digest);
+    const fs::path& home = is_spare(file) ? spare_ : folder_;
+    const auto path = path_in(home, digest);
     if (::mkdir(path.parent_path().c_str(), 0777) == 0) {
-      if (const auto error = posix::sync_folder(folder_))
+      if (const auto error = posix::sync_folder(home))
         return error;
     } else if (errno != EEXIST) {
       return posix::last_error();
@@ -333,10 +343,35 @@ public:
   }
 
 private:
+  static fs::path path_in(const fs::path& folder, const blob_digest& digest) {
+    const auto name = core::to_hex(digest);
+    return folder / name.substr(0, 2) / name.substr(2);
+  }
+
+  static void list_in(const fs::path& store, std::vector<blob_digest>& found) {
+    std::error_code none;
+    for (fs::directory_iterator folder(store, none), end;
+         !none && folder != end; folder.increment(none)) {
+      const auto first = folder->path().filename().string();
+      std::error_code skip;
+      for (fs::directory_iterator file(folder->path(), skip);
+           !skip && file != end; file.increment(skip)) {
+        blob_digest digest;
+        if (core::from_hex(first + file->path().filename().string(), digest))
+          found.push_back(digest);
+      }
+    }
+  }
+
+  bool is_spare(const fs::path& temporary) const {
+    return spare_in_use_ && temporary.parent_path() == spare_ / "tmp";
+  }
+
   std::unique_ptr<blob_writer> writer(bool memory_will_do) {
     const auto name =
       std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);
-    return std::make_unique<disk_writer>(*this, folder_ / "tmp" / name,
+    const fs::path& home = spare_in_use_ ? spare_ : folder_;
+    return std::make_unique<disk_writer>(*this, home / "tmp" / name,
                                          memory_will_do);
   }
 
@@ -377,6 +412,8 @@ private:
   }
 
   fs::path folder_;
+  fs::path spare_; ///< may be empty
+  std::atomic<bool> spare_in_use_{false};
   part_files parts_;
   disk_meter meter_;
   std::atomic<std::uint64_t> next_temporary_{0};
@@ -391,7 +428,7 @@ disk_writer::disk_writer(disk_store& home, fs::path file, bool memory_will_do)
   : home_(home), file_(std::move(file)),
     fd_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (!fd_)
-    refused_ = posix::last_error();
+    refuse(posix::last_error());
   if (memory_will_do)
     copy_.emplace();
   else
@@ -405,6 +442,12 @@ disk_writer::disk_writer(disk_store& home,
     fd_(std::move(part_->fd)) {
   if (memory_will_do)
     copy_.emplace();
+}
+
+void disk_writer::refuse(std::error_code error) {
+  refused_ = error;
+  if (error)
+    home_.refused();
 }
 
 std::error_code disk_writer::take_begun() {
@@ -458,7 +501,7 @@ disk_writer::commit(blob_digest& digest,
   if (expected && *expected != digest)
     return errc::corrupt;
   if (!refused_)
-    refused_ = sync_and_adopt(digest);
+    refuse(sync_and_adopt(digest));
   if (!refused_ || !copy_ || !home_.hold(digest, std::move(*copy_)))
     return refused_;
   return {};
@@ -481,6 +524,11 @@ std::error_code disk_writer::sync_and_adopt(const blob_digest& digest) {
 
 std::unique_ptr<store> store::open(const fs::path& folder) {
   return std::make_unique<disk_store>(folder);
+}
+
+std::unique_ptr<store>
+open_store(const fs::path& folder, const fs::path& spare) {
+  return std::make_unique<disk_store>(folder, spare);
 }
 
 } // namespace shoal::runtime

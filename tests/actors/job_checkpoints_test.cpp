@@ -80,6 +80,65 @@ BOOST_AUTO_TEST_CASE(the_last_checkpoint_copies_one_unit_at_a_time) {
   }
 }
 
+/// The other peer is dead, and there is no quorum to hand anything over to.
+/// With the state that it follows, the leaver has the whole model.
+BOOST_AUTO_TEST_CASE(who_leaves_without_a_quorum_saves_the_state) {
+  run_config run = small_run(1, 2);
+  run.checkpoint_interval = 100;
+  shoal::test::small_shoal s(2, run, some_text(), true);
+  s.submit();
+  while (s.record(0).losses.size() < 3)
+    s.step();
+  s.silence(1);
+  for (int i = 0; i < 300; ++i)
+    s.step();
+  const std::size_t reached = s.record(0).losses.size();
+  BOOST_REQUIRE(reached < std::size_t(steps));
+  BOOST_TEST(s.record(0).checkpoints == 0u);
+  bool ends = false;
+  s.leave_alone(0, ends);
+  for (int i = 0; i < 1000 && !ends; ++i)
+    s.step();
+  BOOST_REQUIRE(ends);
+  BOOST_TEST(s.record(0).checkpoints == 1u);
+  const std::string texts = s.record(0).texts;
+  BOOST_TEST_CONTEXT(texts)
+  BOOST_TEST(
+    texts.find("step " + std::to_string(reached) + " is saved on this node")
+    != std::string::npos);
+  s.kill(0);
+  s.kill(1);
+  s.restart(0);
+  s.restart(1);
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST(s.record(0).repeated == 0u);
+  require_same(s.record(0), false, false);
+}
+
+/// Without copies it has only its part, of which nothing can be made.
+BOOST_AUTO_TEST_CASE(who_leaves_without_a_quorum_says_what_is_lost) {
+  run_config run = small_run(1, 2);
+  run.checkpoint_interval = 100;
+  run.copies = 0;
+  shoal::test::small_shoal s(2, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < 3)
+    s.step();
+  s.silence(1);
+  for (int i = 0; i < 300; ++i)
+    s.step();
+  bool ends = false;
+  s.leave_alone(0, ends);
+  for (int i = 0; i < 1000 && !ends; ++i)
+    s.step();
+  BOOST_REQUIRE(ends);
+  BOOST_TEST(s.record(0).checkpoints == 0u);
+  const std::string texts = s.record(0).texts;
+  BOOST_TEST_CONTEXT(texts)
+  BOOST_TEST(texts.find("ends with this node: it does not hold all")
+             != std::string::npos);
+}
+
 using files_of = std::map<std::string, fs::path>;
 
 std::string contents(const fs::path& file) {

@@ -299,6 +299,33 @@ BOOST_AUTO_TEST_CASE(a_peer_that_does_not_seal_keeps_a_flight_record) {
               == std::filesystem::perms::owner_all));
 }
 
+/// Steps that were made while a peer was away have no time here: what it took
+/// since the last one that it began is none.
+BOOST_AUTO_TEST_CASE(steps_that_are_caught_up_with_have_no_speed) {
+  run_config run = small_run(2, 1);
+  run.steps = 12;
+  shoal::test::small_shoal s(2, run, some_text());
+  s.submit();
+  while (s.record(1).losses.size() < 3)
+    s.step();
+  s.cut_off(1);
+  const std::size_t reached = s.record(1).losses.size();
+  while (s.record(0).losses.size() < reached + 4)
+    s.step();
+  const std::size_t there = s.record(0).losses.size();
+  s.bring_back(1);
+  BOOST_REQUIRE(s.finish());
+  std::size_t missed = 0;
+  for (const shoal::runtime::job_event& e : s.events(1)) {
+    if (e.kind != shoal::runtime::job_event_kind::step)
+      continue;
+    const bool away = e.step > reached && e.step <= there;
+    missed += away;
+    BOOST_TEST((e.tokens_per_s == 0) == away, "step " << e.step);
+  }
+  BOOST_TEST(missed == there - reached);
+}
+
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {
   run_config run = small_run(2, 2);
   run.steps = 1000;

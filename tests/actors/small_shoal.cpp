@@ -3,8 +3,6 @@
 
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/supervisor.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/jobs/job_journal.hpp"
@@ -12,8 +10,9 @@
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node/node_wiring.hpp"
-#include "runtime/work/device_queue.hpp"
+#include "runtime/work/leaving_alone.hpp"
 #include "tests/actors/direct_exchange.hpp"
+#include "tests/actors/inline_device.hpp"
 #include "tests/actors/small_store.hpp"
 #include "tests/runtime/node/lone_ports.hpp"
 
@@ -27,56 +26,11 @@ namespace shoal::test {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// Runs work where it is submitted.
-class inline_device : public runtime::device_queue {
-public:
-  inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
-  void submit_pass(segments run, std::function<void()> done, label) override {
-    while (run && run(*backend_)) {
-    }
-    if (done)
-      done();
-  }
-  void close() override {}
-
-private:
-  kernels::thread_team team_{1};
-  std::unique_ptr<kernels::backend> backend_;
-};
-
-} // namespace
-
 struct small_shoal::transfer {
   bool expected = false;
   bool sent = false;
   runtime::shared_bytes into, from;
   runtime::link_hub::callback received, delivered;
-};
-
-/// Counts what is in use.
-class counting_memory : public std::pmr::memory_resource {
-public:
-  std::size_t most() const { return most_; }
-
-private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    used_ += bytes;
-    most_ = std::max(most_, used_);
-    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-  }
-  void
-  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-    used_ -= bytes;
-    std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
-  }
-  bool do_is_equal(const memory_resource& other) const noexcept override {
-    return this == &other;
-  }
-
-  std::size_t used_ = 0;
-  std::size_t most_ = 0;
 };
 
 /// Copies when both ends are there.
@@ -221,13 +175,15 @@ public:
     const auto& message = std::get<core::job_message>(m);
     ++all_.moved_in_[core::header(message).island].messages[message.index()];
     for (const auto& node : all_.nodes_)
-      if (node->self_ == to)
+      if (node->self_ == to && !away_ && !node->away_)
         node->wiring_->take(self_,
                             core::job_message(std::get<core::job_message>(m)));
   }
   core::plan make_plan(const core::view&) override { return *all_.plan_; }
   void tell(core::cluster::event e) override {
     namespace cl = core::cluster;
+    if (away_)
+      return;
     core::job_entry& job = all_.view_.jobs[0];
     if (const auto* s = std::get_if<cl::set_job_state>(&e)) {
       if (job.state != core::job_state::running)
@@ -278,6 +234,7 @@ private:
   std::unique_ptr<direct_exchange> exchange_;
   std::unique_ptr<runtime::node_wiring> wiring_;
   bool alive_ = true;
+  bool away_ = false;
   std::uint64_t seen_ = 0; ///< events of its log that newest_step() has read
 };
 
@@ -369,7 +326,7 @@ void small_shoal::publish() {
 
 void small_shoal::tell_all() {
   for (auto& node : nodes_)
-    if (node->alive())
+    if (node->alive() && !node->away_)
       node->wiring_->adopt({view_, true});
 }
 
@@ -405,6 +362,26 @@ bool small_shoal::finish(std::size_t steps_max) {
 
 void small_shoal::kill(std::size_t node) {
   nodes_[node]->stop();
+  lose(node);
+}
+
+void small_shoal::cut_off(std::size_t node) {
+  nodes_[node]->away_ = true;
+  lose(node);
+}
+
+void small_shoal::bring_back(std::size_t node) {
+  nodes_[node]->away_ = false;
+  add_member(node);
+  publish();
+}
+
+std::vector<runtime::job_event> small_shoal::events(std::size_t node) const {
+  return nodes_[node]->log().read_all(1);
+}
+
+/// The others go on without it.
+void small_shoal::lose(std::size_t node) {
   const core::peer_id gone = nodes_[node]->self();
   for (auto at = transfers_.begin(); at != transfers_.end();) {
     const bool hit =
@@ -529,6 +506,12 @@ bool small_shoal::replay(const std::vector<past_view>& views) {
 
 void small_shoal::drain() {
   nodes_[0]->to_supervisor(runtime::drain_job{job_.id});
+}
+
+void small_shoal::leave_alone(std::size_t node, bool& node_ends) {
+  nodes_[node]->to_supervisor(runtime::node_stopping{true});
+  nodes_[node]->to_supervisor(runtime::leaving_alone{
+    std::shared_ptr<void>(nullptr, [&node_ends](void*) { node_ends = true; })});
 }
 
 void small_shoal::match(const core::peer_id& from, const core::peer_id& to,

@@ -74,6 +74,10 @@ public:
   void kill(std::size_t node);
   /// A bit of the next transfer of this kind is another when it has come.
   void flip_next(actors::link_kind kind) { flipped_ = std::uint32_t(kind); }
+  /// Nothing reaches it, nor comes from it; others get a view without it. Then it
+  /// is back, with all that it had.
+  void cut_off(std::size_t node);
+  void bring_back(std::size_t node);
   /// Its actors end, of which nobody hears.
   void silence(std::size_t node);
   /// Every blob in the store of a node that is gone has a flipped bit.
@@ -106,10 +110,14 @@ public:
   void pass(std::size_t from, std::size_t to, core::job_message m);
   /// The flight records of a node.
   std::vector<std::filesystem::path> flights(std::size_t node) const;
+  /// A node leaves, and no quorum agrees. `node_ends` becomes true when its jobs
+  /// allow that.
+  void leave_alone(std::size_t node, bool& node_ends);
   /// Asks for the end after the step in progress.
   void drain();
 
   run_record record(std::size_t node, std::uint32_t island = 0) const;
+  std::vector<runtime::job_event> events(std::size_t node) const;
   /// Most bytes that a node has had at once for copies of units.
   std::size_t most_copied(std::size_t node) const;
   /// Of this kind, so far.
@@ -132,6 +140,7 @@ private:
 
   void publish();
   void tell_all();
+  void lose(std::size_t node);
   /// Of all nodes' logs; reads what is new in them.
   std::uint64_t newest_step();
   void add_member(std::size_t node);

@@ -62,7 +62,8 @@ void impl::follow_superseding() {
 /// Wishes for jobs of the shoal that we have just given up: those that have
 /// ended there and of which the other shoal knows nothing, or an end that counts
 /// less (done before cancelled or failed, then the higher step): their models
-/// can still be fetched. If that shoal replaces ours by force, also those that
+/// can still be fetched. What our shoal has taken off its list goes off this
+/// one's, too. If that shoal replaces ours by force, also those that
 /// ran: the peer that was forced had missed them.
 void impl::bring_jobs(const view& before) {
   const bool replaced =
@@ -80,6 +81,17 @@ void impl::bring_jobs(const view& before) {
         wish(std::move(c));
     }
   given_up_.clear();
+  // A view that dissolves has taken all jobs off its list.
+  const std::vector<job_id>& removed =
+    before.dissolved_into ? given_up_removed_ : before.removed;
+  for (const job_id id : removed) {
+    change c;
+    c.kind = change_kind::remove_job;
+    c.id = id;
+    if (!settled(c, view_))
+      wish(std::move(c));
+  }
+  given_up_removed_.clear();
 }
 
 rival_shoals impl::rivals() const {

@@ -5,6 +5,7 @@
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace shoal::core::cluster {
@@ -99,9 +100,25 @@ void impl::keep_former(const view& v) {
     out_->push_back(persist{view_record{view_, seated_, former_.views()}});
 }
 
+/// Of the shoal that goes on without us only the jobs that have ended are kept,
+/// as a shoal of our own: if all its peers stop, and we are the first to start
+/// again, their models can still be fetched.
+void impl::forget_shoal() {
+  out_->push_back(erase_history{});
+  std::vector<job_entry> ended;
+  std::ranges::copy_if(
+    view_.jobs, std::back_inserter(ended),
+    [](const job_entry& j) { return j.state != job_state::running; });
+  if (ended.empty())
+    return;
+  view own = alone(std::move(ended), {}, {});
+  own.lapsed.clear(); // they are no members of ours that may come back
+  out_->push_back(persist{view_record{std::move(own), true, {}}});
+}
+
 void impl::go(bool clean, bool erase) {
   if (erase && !config_.embedded)
-    out_->push_back(erase_history{});
+    forget_shoal();
   out_->push_back(left{clean});
   phase_ = phase::gone;
 }

@@ -90,6 +90,8 @@ struct membership::impl {
   void found_alone(std::vector<job_entry> jobs = {},
                    std::vector<assignment> previous = {},
                    std::vector<superseded_shoal> superseded = {});
+  view alone(std::vector<job_entry> jobs, std::vector<assignment> previous,
+             std::vector<superseded_shoal> superseded);
   void take_decision();
   void refresh_wishes();
   void refresh_losses();
@@ -160,6 +162,7 @@ struct membership::impl {
   void hand_on_if_due();
   void keep_former(const view& v);
   void go(bool clean, bool erase);
+  void forget_shoal();
 
   void send_to(const peer_id& to, message m) {
     out_->push_back(send{{to}, std::move(m)});
@@ -172,6 +175,7 @@ struct membership::impl {
   view view_;
   bool seated_ = false;
   std::vector<job_entry> given_up_; ///< jobs of the shoal that dissolved last
+  std::vector<job_id> given_up_removed_; ///< those it had taken off its list
   agreement agreement_;
   detector detector_;
   wishes wishes_;

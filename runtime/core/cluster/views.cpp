@@ -110,8 +110,10 @@ void impl::install(view v, bool seated_now) {
   seated_ = seated_now && !ends;
   if (view_.shoal != before.shoal)
     former_.joined_another(now_);
-  if (ends) // this view has no jobs, and `before` may have some
+  if (ends) { // this view has no jobs, and `before` may have some
     given_up_ = before.jobs;
+    given_up_removed_ = before.removed;
+  }
   hold_joins(before);
   if (view_.shoal != before.shoal)
     stalled_.forget();
@@ -193,6 +195,13 @@ void impl::hold_joins(const view& before) {
 void impl::found_alone(std::vector<job_entry> jobs,
                        std::vector<assignment> previous,
                        std::vector<superseded_shoal> superseded) {
+  install(alone(std::move(jobs), std::move(previous), std::move(superseded)),
+          true);
+}
+
+/// The first view of a shoal of this peer alone.
+view impl::alone(std::vector<job_entry> jobs, std::vector<assignment> previous,
+                 std::vector<superseded_shoal> superseded) {
   view v;
   const epoch step = superseded.empty() ? 1 : force_skip;
   v.number = std::min(view_.number + step, epoch_max);
@@ -211,7 +220,7 @@ void impl::found_alone(std::vector<job_entry> jobs,
   v.members.push_back(std::move(self));
   remember_lapsed(view_, v); // they may follow, whatever became of the key
   v.shoal = config_.name_shoal(v, random_.next());
-  install(std::move(v), true);
+  return v;
 }
 
 /// Follows our own decision and sends it to all peers that it concerns.

@@ -42,8 +42,8 @@ inline constexpr std::size_t corpus_path_bytes_max = 4096;
 /// Bytes of one line of a .jsonl file: longer than any book.
 inline constexpr std::size_t jsonl_line_bytes_max = 64u << 20;
 
-/// A program that writes a run's results to a folder locks this file in it:
-/// such a folder is no text, wherever it is.
+/// A program that writes a run's results to a folder locks this file in it: what
+/// the run writes there (result_names.hpp) is no text. Other files there are.
 inline constexpr char results_lock[] = "run.lock";
 
 /// A file that was found: its path, and its name in the corpus.
@@ -54,10 +54,10 @@ struct corpus_file {
 };
 
 /// Finds regular files: a path may be a file, a folder (everything below it,
-/// links to folders not followed, folders of results left out) or a glob.
-/// Sorted by relative path, each file once. A path that names nothing is a
-/// failure. A folder that may not be entered is listed as a file, which then
-/// cannot be read.
+/// links to folders not followed) or a glob. What a run has written to a folder
+/// of results is left out, unless it is named itself. Sorted by relative path,
+/// each file once. A path that names nothing is a failure. A folder that may not
+/// be entered is listed as a file, which then cannot be read.
 result<std::vector<corpus_file>> find_files(std::span<const std::string> paths);
 
 /// A text, or its tokens if the file contains those.

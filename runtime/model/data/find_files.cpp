@@ -1,5 +1,6 @@
 // runtime/model/data/find_files.cpp -- files, folders and globs as a list of files.
 #include "runtime/model/data/documents.hpp"
+#include "runtime/model/data/result_names.hpp"
 
 #include <glob.h>
 #include <unistd.h>
@@ -22,6 +23,15 @@ status too_many(const std::string& path) {
                  + " files"};
 }
 
+/// Whether a run has written `path`, which lies in its folder of results.
+bool is_result(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name != results_lock && !is_result_name(name))
+    return false;
+  std::error_code ignored;
+  return fs::exists(path.parent_path() / results_lock, ignored);
+}
+
 /// Adds all regular files below a folder; leaves out those that cannot be
 /// opened.
 status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
@@ -32,10 +42,11 @@ status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
     return failure{folder.string() + ": " + error.message()};
   for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code ignored;
-    if (it.depth() >= folder_depth_max
-        || (it->is_directory(ignored)
-            && fs::exists(it->path() / results_lock, ignored)))
+    const bool result = is_result(it->path());
+    if (it.depth() >= folder_depth_max || result)
       it.disable_recursion_pending();
+    if (result)
+      continue;
     const bool closed = it->is_directory(ignored) && !it->is_symlink(ignored)
                         && ::access(it->path().c_str(), R_OK | X_OK) != 0;
     if (!closed && !it->is_regular_file(ignored))
@@ -54,6 +65,8 @@ status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
 status
 add_path(const fs::path& path, bool named, std::vector<corpus_file>& into) {
   std::error_code error;
+  if (!named && is_result(path))
+    return done{};
   if (fs::is_directory(path, error))
     return add_folder(path, into);
   if (!fs::is_regular_file(path, error))

@@ -75,14 +75,16 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
                  "submitted_unix_ms":820000,"places":[[{"peer":"x",
                  "id":"00","first_layer":0,"last_layer":3},{"peer":"anna",
                  "id":"6c613112000000000000000000000000","first_layer":4,
-                 "last_layer":7}]]}]})");
+                 "last_layer":7}]],"keepers":[{"peer":"anna",
+                 "id":"6c613112000000000000000000000000"},{"id":"00"}]}]})");
   for (const char* part :
        {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
         "6c613112* ", "* the node that was asked (anna)",
         "39 announcements of nodes with another", "the last one 4 s ago",
         "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2", "ada@engine",
         " 3 min ",
-        "  trains job run (00000000), replica 0 stage 1, layers 4-7\n"})
+        "  trains job run (00000000), replica 0 stage 1, layers 4-7\n",
+        "  keeps the checkpoints of job run (00000000): whole on 2 disks\n"})
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 

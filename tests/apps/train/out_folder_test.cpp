@@ -1,8 +1,10 @@
 // tests/apps/train/out_folder_test.cpp -- the owner of a folder: its record,
 // permitted changes of a resumed run, locks, and the state after a failed
 // command.
+#include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_changes.hpp"
+#include "runtime/model/data/result_names.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -354,6 +356,11 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_by_what_may_change) {
   BOOST_TEST(holds(w.open(on).message(), "training.seq_len was 256 and is 8"));
   fs::remove(w.top / "out/run.json");
   BOOST_TEST(holds(w.open(on).message(), "run.json"));
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_with_a_model_is_a_result) {
+  for (const char* name : actors::carried_names)
+    BOOST_TEST(model::is_result_name(name), name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -121,6 +121,18 @@ BOOST_AUTO_TEST_CASE(folders_of_dead_processes_are_removed_by_kind) {
   BOOST_TEST((w.found() == paths{}));
 }
 
+/// It may be the only copy of what a run has made.
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_had_no_room_is_named_and_stays) {
+  world w;
+  const fs::path kept = w.in.temp / "shoal-kept-Ab12cD";
+  fs::create_directories(kept / "step-8");
+  const auto found = find_stale_files(w.in);
+  BOOST_REQUIRE(found.size() == 1u);
+  BOOST_TEST(found[0].path == kept);
+  BOOST_TEST(!found[0].dead);
+  BOOST_TEST(found[0].text.find("last checkpoint") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(folders_of_others_are_left_alone) {
   world w;
   const std::string pid = dead_pid();

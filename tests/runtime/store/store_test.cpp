@@ -2,7 +2,7 @@
 #include "runtime/core/errc.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/store/parts.hpp"
-#include "runtime/store/store.hpp"
+#include "runtime/store/spare_store.hpp"
 #include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -100,6 +100,37 @@ BOOST_AUTO_TEST_CASE(bytes_moved_by_the_disk_are_counted) {
   BOOST_TEST(once.piece_bytes == 0u); // it is done
   BOOST_REQUIRE(s->read(digest, error));
   BOOST_TEST(s->activity().bytes == once.bytes); // no longer from the disk
+}
+
+/// Its own disk is full: the blob that it refuses fails, those that follow do
+/// not.
+BOOST_AUTO_TEST_CASE(a_spare_folder_takes_what_a_full_disk_refuses) {
+  shoal::test::folder f;
+  const auto spare = f.path / "elsewhere" / "spare";
+  auto s = open_store(f.path / "own", spare);
+  const blob_digest before = put(*s, "written before");
+  BOOST_TEST(!std::filesystem::exists(spare));
+  {
+    const full_disk full;
+    blob_digest none;
+    auto writer = s->write();
+    const std::string text(8192, 'x');
+    BOOST_TEST(bool(writer->append(bytes_of(text))));
+    BOOST_TEST(bool(writer->commit(none, std::nullopt)));
+  }
+  const blob_digest after = put(*s, "written after");
+  BOOST_TEST(std::filesystem::exists(file_of(spare, after)));
+  BOOST_TEST(s->contains(before));
+  BOOST_TEST(s->contains(after));
+  BOOST_TEST(s->list().size() == 2u);
+  std::error_code error;
+  const auto found = s->read(after, error);
+  BOOST_REQUIRE(found);
+  BOOST_TEST(text_of(*found) == "written after");
+  for (const blob_digest& digest : {before, after})
+    BOOST_TEST(!s->remove(digest));
+  BOOST_TEST(s->list().empty());
+  BOOST_TEST(!std::filesystem::exists(file_of(spare, after)));
 }
 
 BOOST_AUTO_TEST_CASE(a_blob_survives_a_restart) {

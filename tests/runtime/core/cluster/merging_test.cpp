@@ -68,6 +68,65 @@ BOOST_AUTO_TEST_CASE(jobs_that_have_ended_are_listed_after_two_shoals_join) {
     }
 }
 
+// The shoal that has taken it off the list may be the one that dissolves.
+BOOST_AUTO_TEST_CASE(a_job_taken_off_a_list_is_off_it_after_two_shoals_join) {
+  for (const bool first : {true, false}) {
+    pair_of_nodes w;
+    w.begin(w.a);
+    w.begin(w.b);
+    for (node* n : {&w.a, &w.b}) {
+      job_entry j;
+      j.id = 5;
+      w.give(*n, submit_job{j});
+      w.give(*n, set_job_state{5, job_state::done, 30});
+      w.run(10 * ms);
+    }
+    w.give(first ? w.a : w.b, remove_job{5});
+    w.link();
+    w.run(3000 * ms);
+    BOOST_TEST(w.together());
+    for (const node* n : {&w.a, &w.b})
+      BOOST_TEST(find_job(n->core->current(), 5) == nullptr);
+  }
+}
+
+// Whichever of them is the first to start again.
+BOOST_AUTO_TEST_CASE(ended_jobs_are_known_after_all_have_left) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  for (const job_id id : {5, 6}) {
+    job_entry j;
+    j.id = id;
+    give(a, submit_job{j});
+    run(300 * ms);
+  }
+  give(a, set_job_state{5, job_state::done, 30});
+  run(300 * ms);
+  for (node* n : {&b, &a}) {
+    give(*n, leave{});
+    give(*n, leave_now{});
+    run(1000 * ms);
+    BOOST_TEST_REQUIRE(n->count<left>() == 1u);
+    n->core.reset();
+  }
+  linked = false;
+  wire.clear();
+  begin(b);
+  run(300 * ms);
+  BOOST_TEST((b.core->phase() == phase::member));
+  BOOST_REQUIRE(find_job(b.core->current(), 5) != nullptr);
+  BOOST_TEST(find_job(b.core->current(), 5)->done_step == 30u);
+  BOOST_TEST(find_job(b.core->current(), 6) == nullptr); // the other runs it
+  begin(a);
+  link();
+  run(3000 * ms);
+  BOOST_TEST(together());
+  BOOST_TEST(find_job(b.core->current(), 5) != nullptr);
+  BOOST_TEST(find_job(b.core->current(), 6) != nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(a_shoal_does_not_dissolve_into_one_without_room_for_it) {
   begin(a);
   hello full;

@@ -46,12 +46,32 @@ BOOST_AUTO_TEST_CASE(files_folders_and_globs_are_found_sorted_and_once) {
   BOOST_TEST(find_files(paths{root + "/f1/t1.txt"})->front().relative
              == "t1.txt");
   BOOST_TEST(!find_files(paths{root + "/nothing"}));
-  // Results of a run are no text, unless they are asked for by name.
-  write_text(folder / "f0/out/run.lock", "");
-  write_text(folder / "f0/out/more/metrics.jsonl", "{}");
-  BOOST_TEST(find_files(paths{root})->size() == 22u);
-  BOOST_TEST(find_files(paths{root + "/f0/out"})->size() == 2u);
   BOOST_TEST(!find_files(paths{root + "/*.none"}));
+}
+
+/// Results of a run are no text, unless they are asked for by name; the text
+/// that lies beside them is.
+BOOST_AUTO_TEST_CASE(what_a_run_writes_is_left_out_of_its_text) {
+  temporary_folder folder;
+  write_text(folder / "notes.txt", "mine");
+  write_text(folder / "out/mine.txt", "mine, too");
+  write_text(folder / "out/more/metrics.jsonl", "in a folder that is mine");
+  const std::string root = folder.path().string();
+  BOOST_TEST(find_files(paths{root})->size() == 3u);
+  for (const char* name :
+       {"run.lock", "run.json", "run.toml", "metrics.jsonl", "config.json",
+        "model.safetensors", "model-00001-of-00002.safetensors",
+        "checksums.json", "tokenizer.json", "tb/events", "checkpoint/step-1/a"})
+    write_text(folder / "out" / name, "a run's");
+  const auto found = find_files(paths{root});
+  BOOST_REQUIRE(found);
+  BOOST_REQUIRE(found->size() == 3u);
+  BOOST_TEST((*found)[1].relative == "out/mine.txt");
+  BOOST_TEST((*found)[2].relative == "out/more/metrics.jsonl");
+  // Named itself, and as the match of a glob.
+  BOOST_TEST(find_files(paths{root + "/out"})->size() == 2u);
+  BOOST_TEST(find_files(paths{root + "/out/*"})->size() == 2u);
+  BOOST_TEST(find_files(paths{root + "/out/run.json"})->size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(the_split_is_by_file_and_stays) {

@@ -1,0 +1,201 @@
+// apps/node/cmd_leave.cpp -- leave: a node gives up its work, then its seat.
+#include "apps/common/commands.hpp"
+#include "apps/remote/remote.hpp"
+#include "apps/remote/status_text.hpp"
+#include "apps/terminal/signals.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/control/node_folders.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/jobs/event_json.hpp"
+#include "runtime/node/node_config.hpp" // leave_deadline
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// Pause between checks while the shoal has to agree.
+constexpr std::chrono::milliseconds look_again{100};
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+int fail(const std::string& text, int code = exit_failed) {
+  std::cerr << "shoal: " << text << "\n";
+  return code;
+}
+
+model::result<status_json> status_of(runtime::client& client) {
+  std::string text;
+  if (client.status(text))
+    return model::failure{client.text()};
+  return parse_status(text);
+}
+
+const std::string& text_of(const json& j, const char* key) {
+  return j[key].get_ref<const std::string&>();
+}
+
+/// Reports which jobs end with a node, since no other peer can go on with them.
+void tell_of_ends(const json& status, const std::string& id, bool now,
+                  const node_address& at) {
+  const auto works = [&id](const json& p) {
+    return text_of(p, "id") != id && !p["witness"].get<bool>()
+           && text_of(p, "state") == "active";
+  };
+  if (std::ranges::any_of(status["peers"], works))
+    return;
+  for (const json& j : status["jobs"]) {
+    if (text_of(j, "state") != "running")
+      continue;
+    const std::string job = text_of(j, "id");
+    std::cerr << "shoal: job " << job << " (" << text_of(j, "name")
+              << ") runs on no other peer, so it ends with this node, "
+              << (now ? "without a checkpoint"
+                      : "after the step under way and with a checkpoint. Once "
+                        "the node is started again, `"
+                          + command_line("attach " + job, at, "DIR")
+                          + "` fetches it")
+              << "\n";
+  }
+}
+
+/// Says what a node of this machine that has left without a quorum has saved of
+/// its jobs, or could not: by then it answers no more, but its log is complete.
+void tell_of_saved(const json& status, const std::filesystem::path& data_dir,
+                   std::int64_t since_ms) {
+  for (const json& j : status["jobs"]) {
+    std::ifstream log(data_dir / "jobs" / text_of(j, "id") / "events.jsonl");
+    runtime::job_event e;
+    std::string last;
+    for (std::string line; std::getline(log, line);)
+      if (runtime::from_json_line(line, e) && e.unix_ms >= since_ms
+          && e.kind == runtime::job_event_kind::notice)
+        last = e.text;
+    if (!last.empty())
+      std::cerr << "shoal: job " << text_of(j, "id") << ", " << last << "\n";
+  }
+}
+
+struct chosen_node {
+  node_address at;
+  std::string wrong;
+};
+
+/// The node to ask to make `o.member` leave: of several on this machine one
+/// that has such a peer. If none has one, that is reported, with the names.
+chosen_node node_for_leaving(const leave_options& o) {
+  chosen_node out{address_of(o.at, o.member), {}};
+  if (o.member.empty() || needs_a_name(out.at, "leave").empty())
+    return out;
+  std::set<std::string> names, shoals;
+  for (const auto& folder : runtime::running_nodes(data_dir_of(o.at))) {
+    node_address at = o.at;
+    at.data_dir = folder;
+    runtime::client client(client_of(at));
+    if (client.connect())
+      continue;
+    const auto status = status_of(client);
+    if (!status)
+      continue;
+    for (const json& p : (*status)["peers"]) {
+      names.insert(text_of(p, "name"));
+      if (text_of(p, "name") != o.member
+          && !text_of(p, "id").starts_with(o.member))
+        continue;
+      shoals.insert(text_of(*status, "id"));
+      out.at = at;
+    }
+  }
+  if (shoals.size() > 1)
+    out.at = o.at; // the user names the node
+  else if (shoals.empty() && !names.empty())
+    out.wrong =
+      "no peer is called '" + o.member + "'; the nodes of this machine know "
+      + core::listed({names.begin(), names.end()}) + " (see `shoal status`)";
+  return out;
+}
+
+} // namespace
+
+int run_leave(const leave_options& o) {
+  const auto [at, wrong] = node_for_leaving(o);
+  if (!wrong.empty())
+    return fail(wrong);
+  if (auto why = needs_a_name(at, "leave"); !why.empty())
+    return fail(why, exit_usage);
+  signals interrupts;
+  runtime::client client(client_through(at));
+  if (client.connect())
+    return fail(client.text());
+  if (!o.member.empty())
+    client.ask_of(o.member);
+  auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  const std::string id = text_of(*status, "self");
+  client.ask_of({});
+  const auto asked = status_of(client);
+  if (!asked)
+    return fail(asked.message());
+  const bool is_asked = text_of(*asked, "self") == id;
+  std::string alone = no_quorum_text(*status);
+  if (alone.empty())
+    tell_of_ends(*status, id, o.now, o.at);
+  else
+    std::cerr << "shoal: " << alone << "\n";
+  if (!is_asked)
+    client.ask_of(id);
+  const std::int64_t asked_ms = unix_ms();
+  if (client.leave(!o.now))
+    return fail(client.text());
+  client.ask_of({}); // the other one ends
+  const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
+                     + std::chrono::seconds(10);
+  for (;;) {
+    status = status_of(client);
+    if (!status && is_asked)
+      break; // it has ended
+    if (status && is_asked && text_of(*status, "state") != "gone")
+      alone = no_quorum_text(*status);
+    if (!status)
+      return fail("it was asked to leave, but " + status.message());
+    const json& peers = (*status)["peers"];
+    const bool in_view = std::ranges::any_of(peers, [&](const json& p) {
+      return text_of(p, "id") == id
+             && (alone.empty() || text_of(p, "state") != "unreachable");
+    });
+    if (!in_view && !is_asked)
+      break;
+    if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
+      return fail("it was asked to leave and has not yet; see `shoal status`",
+                  interrupts.seen() ? exit_interrupted : exit_failed);
+    std::this_thread::sleep_for(look_again);
+  }
+  if (!alone.empty()) {
+    if (is_asked)
+      tell_of_saved(*asked, data_dir_of(at), asked_ms);
+    return fail(
+      "node " + id.substr(0, 8)
+      + " has ended, but the other peers were not told, as it had no quorum: "
+        "they have it on their list until they find it gone. If a quorum of "
+        "them still runs, out of reach, jobs go on there; else jobs wait until "
+        "a quorum has started again. Start it again to have it leave in "
+        "order");
+  }
+  std::cout << "peer " << id.substr(0, 8) << " has left\n";
+  return exit_done;
+}
+
+} // namespace shoal::apps

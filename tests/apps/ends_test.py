@@ -1,0 +1,66 @@
+# tests/apps/ends_test.py -- what is kept and said when a node ends.
+import json
+import signal
+import time
+
+from support import World, main
+
+
+class Ends(World):
+    def ready(self, *arguments):
+        node = self.start("node", "--threads", 1, *arguments)
+        node.wait_line(lambda line: line.startswith("ready:"))
+        return node
+
+    def test_logs_follow_a_node_that_is_started_again(self):
+        node = self.ready("--name", "one")
+        follow = self.start("logs", "--name", "one", "--follow")
+        follow.wait_line(lambda line: "ready:" in line)
+        node.end(signal.SIGKILL)
+        follow.wait_line(lambda line: "until it answers again" in line)
+        node = self.ready("--name", "one")
+        follow.wait_line(lambda line: "it answers again" in line)
+        follow.wait_line(lambda line: "ready:" in line)
+        self.assertEqual(follow.end(signal.SIGINT), 130)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_the_peer_that_is_left_saves_the_state_when_it_leaves(self):
+        """Of two, the one with the lower id is a quorum: that one dies."""
+        nodes = {name: self.ready("--name", name) for name in ("one", "two")}
+        for node in nodes.values():
+            node.wait_line(lambda line: "2 peers" in line)
+        peers = json.loads(self.succeed("status", "--name", "one", "--json"))
+        dies, stays = [p["name"] for p in
+                       sorted(peers["peers"], key=lambda p: p["id"])]
+        run = self.start(
+            "train", self.tiny_run(), "--training.steps", 10 ** 6, "--data",
+            self.write_text_files(), "--out", "out", "--name", stays,
+            "--validation.freq", 10 ** 6, "--checkpoint.interval", 10 ** 6,
+            "--parallelism.pipeline_parallel_degree", 2,
+            "--fault_tolerance.copy_every", 1)
+        for _ in range(3):
+            run.wait_line(lambda line: line.startswith("step "))
+        run.end(signal.SIGKILL)
+        nodes[dies].end(signal.SIGKILL)
+        nodes[stays].wait_line(lambda line: "no quorum" in line)
+        said = self.refuse(1, "leave", "--name", stays, names=[
+            "were not told", "is saved on this node as a checkpoint"])
+        self.assertNotIn("jobs go on there.", said)
+        step = int(said.split(": step ")[1].split()[0])
+        self.assertGreater(step, 0)
+        nodes[stays].end()
+        away_ms = time.time() * 1000
+        nodes = [self.ready("--name", name) for name in (dies, stays)]
+        watch = self.start("attach", "out", "--name", stays, "--out", "again",
+                           "--json")
+        line = watch.wait_line(lambda line: '"event":"step"' in line
+                               and json.loads(line)["unix_ms"] > away_ms)
+        self.assertEqual(json.loads(line)["step"], step + 1)
+        self.succeed("cancel", "out", "--now", "--name", stays)
+        watch.end()
+        for node in nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+
+if __name__ == "__main__":
+    main()
