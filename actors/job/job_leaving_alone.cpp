@@ -30,7 +30,8 @@ void job_actor::on_leaving_alone(const runtime::leaving_alone& m) {
   using phase = core::job_core::phase;
   if (over_ || core_.held().empty())
     return;
-  if (place_ && core::participants(*place_) == std::vector{node().self()}) {
+  if (place_
+      && core::holdings(*place_).participants() == std::vector{node().self()}) {
     // No other peer is needed: the run stops after its step, as in a drain.
     const phase at = core_.now_in();
     if (at != phase::gated && (at != phase::done || !reported_.finished))
