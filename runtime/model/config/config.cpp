@@ -135,7 +135,7 @@ broken_rule consistent(const model_config& c) {
   if (broken_rule broken = experts_fit(c); broken.key != nullptr)
     return broken;
   if (const std::uint64_t count = tensor_count(c); count > model_tensors_max)
-    return {c.num_experts != 0 ? "num_experts" : "num_hidden_layers",
+    return {"num_experts", // without experts layers_max allows fewer
             "with the other sizes makes " + std::to_string(count)
               + " tensors, more than " + std::to_string(model_tensors_max)};
   auto id = [&](std::int32_t i) {

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(of_clusters_messages) {
 BOOST_AUTO_TEST_CASE(of_jobs_messages) {
   BOOST_TEST(encoded(random_message::cluster_kinds,
                      random_message::cluster_kinds + random_message::job_kinds)
-             == "b0e81a87966e0c70");
+             == "47b954882730fe67");
 }
 
 BOOST_AUTO_TEST_CASE(of_other_messages) {
