@@ -16,7 +16,8 @@
 // H-6: while a step runs, a peer has copies of at most copied_versions_max
 //      versions.
 // H-7: no deaths cost more steps than a checkpoint interval has, or than the
-//      newest checkpoint lacks of which a sealer has heard.
+//      newest checkpoint lacks of which a sealer, or a present member of
+//      another island, has heard.
 #pragma once
 
 #include "runtime/core/training/job/job_core.hpp"
@@ -46,6 +47,7 @@ public:
     std::function<int(const core::peer_id&)> number_of;
     /// The window that begins with these tokens.
     std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
+    std::uint32_t islands = 1; ///< of the job
   };
 
   /// @param note takes two numbers for the trace of the run

@@ -93,7 +93,8 @@ void shoal_world::watch(const training& work) {
         work.entry.microbatches, std::uint64_t(work.run.checkpoint_interval),
         work.windows(), [this](int n) { return machines_[std::size_t(n)].id; },
         [this](const core::peer_id& id) { return number_of(id); },
-        [&work](std::span<const std::int32_t> t) { return work.window_of(t); }},
+        [&work](std::span<const std::int32_t> t) { return work.window_of(t); },
+        work.entry.want_islands},
       [this](const std::string& why) { fail(why); },
       [this](int n, const std::string& what) { say(n, what); },
       [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
