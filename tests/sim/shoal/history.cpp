@@ -32,6 +32,8 @@ void history::stepped(int node, const job_core& core, const job_input& in,
     std::visit([&](const auto& x) { on(node, core, x); }, a);
   restoring_.reset();
   state& s = nodes_[node];
+  if (s.core != &core)
+    return; // its job has left the view, and a newer core runs the job again
   s.phase = core.now_in();
   s.step = core.step_in_progress();
   if (core.under().digest != s.told) {
@@ -44,6 +46,7 @@ void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
   if (const auto* v = std::get_if<ev::view_changed>(&in)) {
     if (v->place) {
+      s.core = &core;
       const std::uint64_t now = digest(core.id(), *v->place);
       const auto [at, fresh] = digests_.try_emplace(v->place->since, now);
       check(at->second == now, "H-1: two sub-plans of one epoch");

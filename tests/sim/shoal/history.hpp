@@ -88,8 +88,9 @@ public:
 private:
   /// State of a process.
   struct state {
-    std::uint64_t told = 0; ///< digest of the newest sub-plan
-    bool still = false;     ///< it has halted for `told`
+    const core::job_core* core = nullptr; ///< the newest that has a place
+    std::uint64_t told = 0;               ///< digest of the newest sub-plan
+    bool still = false;                   ///< it has halted for `told`
     std::map<std::uint32_t, std::uint64_t> bits;
     std::vector<std::uint32_t> applying;
     core::state_version reported;

@@ -184,7 +184,7 @@ void shoal_world::kill(int i, bool silent) {
   if (chance(0.3))
     tear_journals(m.folder / "jobs", random_.next());
   for (auto& [id, past] : histories_)
-    past.died(i, logged_checkpoints(m.folder / "jobs"));
+    past.died(i, logged_checkpoints(m.folder / "jobs", id));
   for (auto at = bytes_.begin(); at != bytes_.end();)
     at = std::get<1>(at->first) == i ? bytes_.erase(at) : std::next(at);
 }
