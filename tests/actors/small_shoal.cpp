@@ -3,8 +3,6 @@
 
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/supervisor.hpp"
-#include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/jobs/job_journal.hpp"
@@ -12,8 +10,8 @@
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node/node_wiring.hpp"
-#include "runtime/work/device_queue.hpp"
 #include "tests/actors/direct_exchange.hpp"
+#include "tests/actors/small_device.hpp"
 #include "tests/actors/small_store.hpp"
 #include "tests/runtime/node/lone_ports.hpp"
 
@@ -27,56 +25,11 @@ namespace shoal::test {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// Runs work where it is submitted.
-class inline_device : public runtime::device_queue {
-public:
-  inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
-  void submit_pass(segments run, std::function<void()> done, label) override {
-    while (run && run(*backend_)) {
-    }
-    if (done)
-      done();
-  }
-  void close() override {}
-
-private:
-  kernels::thread_team team_{1};
-  std::unique_ptr<kernels::backend> backend_;
-};
-
-} // namespace
-
 struct small_shoal::transfer {
   bool expected = false;
   bool sent = false;
   runtime::shared_bytes into, from;
   runtime::link_hub::callback received, delivered;
-};
-
-/// Counts what is in use.
-class counting_memory : public std::pmr::memory_resource {
-public:
-  std::size_t most() const { return most_; }
-
-private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    used_ += bytes;
-    most_ = std::max(most_, used_);
-    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-  }
-  void
-  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-    used_ -= bytes;
-    std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
-  }
-  bool do_is_equal(const memory_resource& other) const noexcept override {
-    return this == &other;
-  }
-
-  std::size_t used_ = 0;
-  std::size_t most_ = 0;
 };
 
 /// Copies when both ends are there.
@@ -228,8 +181,11 @@ public:
   core::plan make_plan(const core::view&) override { return *all_.plan_; }
   void tell(core::cluster::event e) override {
     namespace cl = core::cluster;
-    core::job_entry& job = all_.view_.jobs[0];
+    const auto entry_of = [this](core::job_id id) -> core::job_entry& {
+      return *std::ranges::find(all_.view_.jobs, id, &core::job_entry::id);
+    };
     if (const auto* s = std::get_if<cl::set_job_state>(&e)) {
+      core::job_entry& job = entry_of(s->id);
       if (job.state != core::job_state::running)
         return;
       if (job.want_islands > 1 && s->since != 0) {
@@ -243,12 +199,14 @@ public:
       job.cause = s->cause;
     } else if (const auto* r = std::get_if<cl::retry_job>(&e)) {
       const std::uint32_t island = r->id.index;
+      core::job_entry& job = entry_of(r->id.job);
       if (all_.replaying_
           || marked(job, core::mark_kind::retried, island) >= r->since)
         return;
       set_mark(job, {core::mark_kind::retried, island, r->since, 0});
     } else if (const auto* a = std::get_if<cl::job_arrived>(&e)) {
       const std::uint32_t island = a->id.index;
+      core::job_entry& job = entry_of(a->id.job);
       if (all_.replaying_
           || marked(job, core::mark_kind::arrived, island) >= a->since)
         return;
@@ -381,6 +339,15 @@ void small_shoal::submit() {
   publish();
 }
 
+core::job_id small_shoal::submit_twin() {
+  core::job_entry twin = view_.jobs[0];
+  twin.id = 2;
+  twin.marks.clear();
+  view_.jobs.push_back(twin);
+  publish();
+  return twin.id;
+}
+
 core::blob_digest
 small_shoal::upload(std::size_t node, const std::string& text) {
   return nodes_[node]->put(std::as_bytes(std::span(text)));
@@ -445,20 +412,30 @@ std::vector<fs::path> small_shoal::blobs(std::size_t node) const {
 }
 
 std::map<std::string, fs::path>
-small_shoal::checkpoint(std::size_t node, std::uint64_t step) const {
+small_shoal::checkpoint(std::size_t node, std::uint64_t step,
+                        core::job_id job) const {
   std::map<std::string, fs::path> out;
   auto at = [&](const core::blob_digest& d) {
     const std::string name = core::to_hex(d);
     return folder_.path() / std::to_string(node) / "blobs" / name.substr(0, 2)
            / name.substr(2);
   };
-  for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(job))
     if (e.kind == runtime::job_event_kind::checkpoint && e.step == step)
       if (auto m = actors::read_manifest(e.digest, nodes_[node]->blobs())) {
         out["manifest"] = at(e.digest);
         for (const actors::manifest_file& f : m->files)
           out[f.name] = at(f.digest);
       }
+  return out;
+}
+
+std::vector<std::uint64_t>
+small_shoal::checkpoints(std::size_t node, core::job_id job) const {
+  std::vector<std::uint64_t> out;
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(job))
+    if (e.kind == runtime::job_event_kind::checkpoint)
+      out.push_back(e.step);
   return out;
 }
 
@@ -473,6 +450,11 @@ void small_shoal::rot(std::size_t node) {
 
 void small_shoal::fill_disk(std::size_t node, bool full) {
   nodes_[node]->store_->full = full;
+}
+
+void small_shoal::between_segments(std::size_t node,
+                                   std::function<void(core::job_id)> then) {
+  nodes_[node]->device_.between = std::move(then);
 }
 
 const std::vector<std::string>& small_shoal::said(std::size_t node) const {
