@@ -34,6 +34,8 @@ sim_node::sim_node(shoal_world& world, machine& home)
   const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*device_, world_.device_time); }, clock);
+  if (world_.interrupts())
+    device_->interrupt_when([&world] { return world.urgent_work_comes(); });
   reductions_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*reductions_, world_.device_time / 4); },
     clock);

@@ -9,7 +9,8 @@
 // disks fill up and lie, devices and transfers hang. In every eighth run a disk
 // or device hangs for good while data are fetched or state is restored; in
 // another eighth views and votes take up to 2 s to be stored, and storing may
-// fail. A tiny model trains meanwhile with real arithmetic; in every fourth run
+// fail. In every sixteenth urgent work interrupts passes on the devices. A tiny
+// model trains meanwhile with real arithmetic; in every fourth run
 // the loss of some steps is not a number. There may be several jobs, and several
 // islands in each.
 //

@@ -48,7 +48,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
   : options_(o), random_(o.seed), net_(o.seed), folder_("shoal-sim"),
     hang_random_(o.seed ^ 0x68616e67),
     slow_records_(!o.calm && o.seed % hang_seeds == slow_record_seed),
-    record_random_(o.seed ^ 0x7265636f),
+    record_random_(o.seed ^ 0x7265636f), urgent_random_(o.seed ^ 0x75726765),
     outer_(std::exchange(active_world, this)) {
   for (int job = 0; job < o.jobs; ++job) {
     const bool drawn = kind == training::kinds;

@@ -121,6 +121,13 @@ public:
   nanoseconds device_time = 2 * millisecond;
   nanoseconds disk_time = millisecond;
 
+  /// In every sixteenth run passes on devices are interrupted by urgent work,
+  /// such as that of a job that serves.
+  bool interrupts() const {
+    return options_.seed % interrupted_seeds == interrupted_seed;
+  }
+  bool urgent_work_comes() { return urgent_random_.below(3) == 0; }
+
   /// Time to store a view or vote; 0: at once. Takes time in every eighth run.
   nanoseconds record_time();
   /// Whether the disk refuses a view or vote now.
@@ -188,6 +195,8 @@ private:
                                       ///< change
   bool slow_records_ = false;
   core::cluster::random record_random_; ///< separate, too
+  static constexpr std::uint64_t interrupted_seeds = 16, interrupted_seed = 8;
+  core::cluster::random urgent_random_; ///< separate, too
   nanoseconds record_max_ = 0;
   double records_fail_ = 0;
   shoal_world* outer_ = nullptr;
