@@ -6,6 +6,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/sim/shoal/disk.hpp"
+#include "tests/sim/shoal/mutants.hpp"
 
 #include <caf/all.hpp>
 
@@ -363,9 +364,9 @@ void sim_node::tell(cl::event e) {
           || std::holds_alternative<cl::expel_member>(e)))
     return;
   if (acting_)
-    later(0, [this, e = std::move(e)] { tell(e); });
-  else
-    shell_->step(e, world_.now());
+    return later(0, [this, e = std::move(e)] { tell(e); });
+  mutate(world_, e);
+  shell_->step(e, world_.now());
 }
 
 /// Records stored before a kill stay, later actions are lost.

@@ -65,8 +65,15 @@ enum class mutant : std::uint8_t {
   tags_without_plan,  ///< tensors of old sub-plans are accepted for the new one
   followers_do_not_apply, ///< the gradients of followed units
   disks_unwatched,        ///< the duration of their pieces is not seen
+  // Of jobs with several islands:
+  numbers_not_changed,  ///< of a place that has changed
+  all_islands_changed,  ///< the numbers of all places, when one changes
+  ends_with_one_island, ///< the whole job
+  marks_of_another,     ///< what an island asks for is noted for the next one
+  samples_shared,       ///< all islands use those of the first one
+  all_islands_canceled, ///< transfers, when one island halts
 };
-inline constexpr int mutant_count = 18;
+inline constexpr int mutant_count = 24;
 const char* name_of(mutant bug);
 
 struct shoal_options {

@@ -3,7 +3,9 @@
 #include "tests/sim/shoal/world.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/detours.hpp"
 #include "tests/sim/shoal/disk.hpp"
+#include "tests/sim/shoal/mutants.hpp"
 #include "tests/sim/shoal/node.hpp"
 
 #include <algorithm>
@@ -141,17 +143,53 @@ const core::plan& shoal_world::plan_of(const core::view& v) {
   constexpr std::size_t kept = 8;
   for (const auto& [view, plan] : plans_)
     if (view.number == v.number && view == v) {
-      if (chance(0.05) && core::make_plan(v).jobs != plan.jobs)
+      if (chance(0.05) && !changes_plans()
+          && core::make_plan(v).jobs != plan.jobs)
         fail("two plans of one view");
       return plan;
     }
   plans_.emplace_front(v, core::make_plan(v));
+  mutate(*this, v, plans_.front().second);
+  check_places(v, plans_.front().second);
   for (const core::assignment& a : plans_.front().second.jobs)
     for (std::uint32_t i = 0; i < a.islands.size(); ++i)
       places_[core::digest({a.job, i}, a.islands[i])] = {a.job, i};
   if (plans_.size() > kept)
     plans_.pop_back();
   return plans_.front().second;
+}
+
+/// A-1, and what of A-2 shows here: an island's place gets another number if it
+/// has changed or is to begin anew, and only then.
+void shoal_world::check_places(const core::view& v, const core::plan& p) {
+  for (const core::assignment& a : p.jobs) {
+    const core::job_entry* job = core::find_job(v, a.job);
+    const auto before =
+      std::ranges::find(v.previous, a.job, &core::assignment::job);
+    if (before == v.previous.end() || !core::is_sound(*job, *before))
+      continue;
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+      const core::island_place& was = before->islands[i];
+      core::island_place now = a.islands[i];
+      const bool same_number = now.since == was.since;
+      now.since = was.since;
+      const bool anew = marked(*job, core::mark_kind::retried, i) >= was.since;
+      if (same_number && now != was)
+        fail("A-1: two places of an island have one number");
+      if (!same_number && now == was && !anew)
+        fail("A-2: a place gets another number, though nothing of it changed");
+    }
+  }
+}
+
+std::vector<std::uint64_t>
+shoal_world::digests_beside(std::uint64_t digest) const {
+  std::vector<std::uint64_t> out;
+  const core::island_id& id = places_.at(digest);
+  for (const auto& [other, of] : places_)
+    if (of != id)
+      out.push_back(other);
+  return out;
 }
 
 void shoal_world::arrived(const transfer& t, std::uint64_t hash) {
@@ -381,7 +419,14 @@ void shoal_world::check_end(const training& work, std::uint32_t island) {
                       + " has another step " + std::to_string(e.step));
       }
   }
-  if (options_.peers == 1 || island > 0) // the others use other samples
+  if (island > 0) {
+    const auto& first = histories_.at({work.entry.id, 0}).chain();
+    if (std::ranges::equal(past.chain(), first, {}, &core::step_record::data,
+                           &core::step_record::data))
+      fail("two islands have used the same samples");
+    return;
+  }
+  if (options_.peers == 1)
     return;
   const auto& want = alone(work);
   const auto& got = past.chain();

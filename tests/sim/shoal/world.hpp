@@ -108,6 +108,9 @@ public:
   /// time; sometimes computed again, since the result must be the same.
   const core::plan& plan_of(const core::view& v);
 
+  /// The digests of all places of other islands so far, of any job.
+  std::vector<std::uint64_t> digests_beside(std::uint64_t digest) const;
+
   /// A transfer, for the observed links: what is sent must arrive.
   using transfer = std::tuple<int, int, transport::bulk_tag>;
   void sent(const transfer& t, std::uint64_t hash) { bytes_[t] = hash; }
@@ -143,6 +146,10 @@ private:
   void kill_doomed();
   void announce(int i, std::uint64_t start);
   bool all_in_one_view() const;
+  bool changes_plans() const {
+    return has(mutant::numbers_not_changed) || has(mutant::all_islands_changed);
+  }
+  void check_places(const core::view& v, const core::plan& p);
   /// The steps of one undisturbed peer.
   static const std::vector<core::step_record>& alone(const training& work);
   void submit(const training& work);
