@@ -175,9 +175,11 @@ private:
   job_map::iterator start(const core::job_entry& entry, std::uint32_t island) {
     auto alive = std::make_shared<std::atomic<core::nanoseconds>>(steady_now());
     std::string why;
-    auto actor = starter_of(entry.kind)(
-      system(),
-      {&node_, entry, island, caf::actor_cast<caf::actor>(this), alive}, why);
+    auto actor = starter_of(entry.kind)(system(),
+                                        {&node_, entry, island,
+                                         caf::actor_cast<caf::actor>(this),
+                                         alive, needed_},
+                                        why);
     const core::island_id id{entry.id, island};
     if (!actor) {
       node_.say("[job] refused: " + why);
@@ -308,6 +310,8 @@ private:
   bool looked_ = false;
   bool looking_ = false;                 ///< running jobs are being checked
   std::shared_ptr<job_cleaner> cleaner_; ///< used only by disk work
+  std::shared_ptr<needed_checkpoints> needed_ =
+    std::make_shared<needed_checkpoints>();
   bool stopping_ = false;
   bool drain_ = true;
   bool last_ = false;

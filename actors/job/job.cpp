@@ -34,6 +34,7 @@ constexpr std::chrono::milliseconds tick_every{200};
 core::job_config core_config(const job_config& c, const job_world& w) {
   core::job_config out;
   out.id = {c.entry.id, c.island};
+  out.islands = c.entry.want_islands;
   out.self = c.node->self();
   out.blocks = c.entry.blocks;
   out.microbatches = c.entry.microbatches;

@@ -21,6 +21,7 @@
 // ends by itself when the job has left the view.
 #pragma once
 
+#include "actors/checkpoint/needed_checkpoints.hpp"
 #include "runtime/context.hpp"
 
 #include <caf/actor.hpp>
@@ -53,6 +54,8 @@ struct job_config {
   /// Time when the actor last ran, on the steady clock, for its supervisor. May
   /// be null.
   std::shared_ptr<std::atomic<core::nanoseconds>> alive;
+  /// What the islands on this node need; one for all of them.
+  std::shared_ptr<needed_checkpoints> needed;
 };
 
 /// @returns nothing if the job's run description cannot be read; that is

@@ -140,6 +140,7 @@ private:
   void publish(const core::checkpoint_ref& checkpoint);
   core::epoch since_of(std::uint64_t digest) const;
   void find_checkpoints();
+  void say_needed();
   void drop_old_checkpoints(std::vector<core::checkpoint_ref> old = {});
   void
   keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
@@ -282,6 +283,7 @@ private:
   std::vector<core::unit_digest> digests_; ///< of the same step, when complete
   std::vector<core::checkpoint_ref> checkpoints_;
   std::set<core::checkpoint_ref> keeping_; ///< being fetched to be kept
+  core::checkpoint_ref restored_;          ///< the latest; no manifest: none
   std::set<core::checkpoint_ref> logged_;  ///< those in the job's log
   std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
   core::epoch published_since_ = 0;        ///< under the newest sub-plan

@@ -30,6 +30,8 @@ std::string minutes(core::nanoseconds t) {
 } // namespace
 
 void job_actor::act(const fetch_checkpoint& a) {
+  restored_ = a.checkpoint;
+  say_needed();
   fetching f;
   f.holders = a.holders.empty() ? members() : a.holders;
   for (const std::uint32_t u : a.units)

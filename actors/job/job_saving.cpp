@@ -177,6 +177,7 @@ void job_actor::publish(const core::checkpoint_ref& checkpoint) {
 void job_actor::act(const keep_checkpoint& a) {
   if (!keeping_.insert(a.checkpoint).second)
     return;
+  say_needed();
   fetching f;
   f.set.manifests.push_back(a.checkpoint.manifest);
   if (actors_.active() && !actors_.plan()->where.replicas.empty()) {
@@ -263,10 +264,11 @@ void job_actor::find_checkpoints() {
       known.insert({e.step, e.digest, e.epoch});
   for (const core::checkpoint_ref& c : known) // oldest first
     publish(c);
-  if (known.empty())
-    return;
   logged_ = known;
-  looking_ = true;
+  looking_ = !known.empty();
+  say_needed();
+  if (!looking_)
+    return;
   auto found = std::make_shared<outcome>();
   node().disk().submit(
     [world = world_, known, found](kernels::backend&) {
@@ -304,6 +306,20 @@ void job_actor::find_checkpoints() {
 
 // Dropping checkpoints.
 
+/// What this island needs, for the others.
+void job_actor::say_needed() {
+  std::set<core::blob_digest> all{restored_.manifest};
+  if (looking_) // any of them may be here
+    for (const core::checkpoint_ref& c : logged_)
+      all.insert(c.manifest);
+  for (const core::checkpoint_ref& c : checkpoints_)
+    all.insert(c.manifest);
+  for (const core::checkpoint_ref& c : keeping_)
+    all.insert(c.manifest);
+  all.erase(core::blob_digest{});
+  config_.needed->say(id(), std::move(all));
+}
+
 /// Keeps all local files of the newest keep_latest_k checkpoints and of those
 /// being written. Removes the files of others, also those of `old`, except
 /// files that something else needs.
@@ -319,11 +335,13 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
     published_.erase(published_.begin()); // the log has them
   const std::uint64_t newest = published_.empty() ? 0 : *published_.rbegin();
   std::erase_if(not_saved_, [&](std::uint64_t s) { return s < newest; });
+  say_needed();
+  if (!view_)
+    return; // what others need is unknown; it is about to come
   // Jobs may share files: one may have started from another's checkpoint.
   std::vector<core::blob_digest> origins{config_.entry.origin};
-  if (view_)
-    for (const core::job_entry& job : view_->jobs)
-      origins.push_back(job.origin);
+  for (const core::job_entry& job : view_->jobs)
+    origins.push_back(job.origin);
   auto wanted = [published = published_, failed = not_saved_, newest,
                  saving = saving_](std::uint64_t step) {
     return published.contains(step)
@@ -331,10 +349,11 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
                && !failed.contains(step));
   };
   node().disk().submit(
-    [world = world_, old, kept = checkpoints_, origins,
-     wanted](kernels::backend&) {
+    [world = world_, old, kept = checkpoints_, origins, wanted, view = view_,
+     others = config_.needed](kernels::backend&) {
       runtime::store& store = world->node->blobs();
-      std::set<core::blob_digest> needed;
+      std::set<core::blob_digest> needed =
+        others->of_others(*world->node, *view, world->id());
       auto files_of = [&](const core::blob_digest& m) {
         std::vector<core::blob_digest> out{m};
         if (store.contains(m))

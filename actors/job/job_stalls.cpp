@@ -3,6 +3,7 @@
 // view writes its flight record: the peer that finds the stall and those that
 // it asks at once, all others when they hear the verdict.
 #include "actors/job/job_actor.hpp"
+#include "actors/job/queue_sight.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/store/store.hpp"
@@ -99,24 +100,6 @@ constexpr core::nanoseconds links_silent_min = 1'000'000'000;
 /// Ticks until a flight record is written without a list of transfers.
 constexpr int flight_ticks_max = 5;
 
-core::nanoseconds busy_for(const runtime::device_queue& queue) {
-  const core::nanoseconds since = queue.busy_since();
-  return since == 0 ? 0 : std::max<core::nanoseconds>(steady_now() - since, 1);
-}
-
-/// How long a queue has been at a piece of this job's work, or of work that no
-/// job watches. A piece of another job is watched by that job: it is busy, so
-/// no message is lost, but this job must not be blamed for it.
-core::nanoseconds
-busy_for(const runtime::device_queue& queue, core::job_id job) {
-  const runtime::device_queue::piece_in_front front = queue.front();
-  if (front.since == 0)
-    return 0;
-  return front.job == job || front.job == 0
-           ? std::max<core::nanoseconds>(steady_now() - front.since, 1)
-           : 1;
-}
-
 } // namespace
 
 void job_actor::record(const core::job_input& input) {
@@ -169,7 +152,8 @@ core::stall_watch::sight job_actor::sight() {
   const auto at = core_.now_in();
   using phase = core::job_core::phase;
   // The last checkpoint may wait for files, but not while it is being copied.
-  const core::nanoseconds device = busy_for(node().device(), config_.entry.id);
+  const core::nanoseconds device =
+    busy_for(node().device(), config_.entry.id, steady_now());
   s.loading = looking_ || core_.loads()
               || (loading_text_ && !text_ && actors_.is_data_source());
   s.active = core_.should_move() || s.loading
@@ -186,9 +170,9 @@ core::stall_watch::sight job_actor::sight() {
         s.mark += b.sent + b.received;
   const core::nanoseconds silent = node().links().silent_for().count();
   if (s.active)
-    s.computing =
-      std::max({device, busy_for(node().reductions(), config_.entry.id),
-                silent < links_silent_min ? 0 : silent});
+    s.computing = std::max(
+      {device, busy_for(node().reductions(), config_.entry.id, steady_now()),
+       silent < links_silent_min ? 0 : silent});
   s.predicted = s.loading && alone_ ? 0 : predicted_;
   s.committed = last_step_;
   s.sending_to = sending_to_;
@@ -206,7 +190,7 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
     s.mark += moved.bytes + node().blob_bytes_moved();
   const bool placed = looking_ || (place_ && !place_->replicas.empty());
   if (placed && members().size() > 1)
-    s.disk = busy_for(node().disk());
+    s.disk = busy_for(node().disk(), steady_now());
   if (s.disk > 0 && moved.moved_at > 0)
     s.disk =
       std::clamp<core::nanoseconds>(steady_now() - moved.moved_at, 1, s.disk);

@@ -441,6 +441,45 @@ BOOST_DATA_TEST_CASE(a_checkpoint_damaged_everywhere_is_given_up,
              boost::test_tools::per_element());
 }
 
+/// Two jobs that run the same training have equal files, each of which a store
+/// has once. The one that is ahead drops its old checkpoints earlier than the
+/// other one.
+BOOST_AUTO_TEST_CASE(a_job_drops_no_file_that_another_needs) {
+  run_config run = small_run(1, 1);
+  run.checkpoint_interval = 2;
+  run.steps = 12;
+  run.keep_latest_k = 2;
+  shoal::test::small_shoal s(1, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < 3)
+    s.step();
+  const shoal::core::job_id twin = s.submit_twin();
+  const auto whole = [&](shoal::core::job_id job, std::uint64_t step) {
+    const auto files = s.checkpoint(0, step, job);
+    return !files.empty() && std::ranges::all_of(files, [](const auto& f) {
+      return std::filesystem::exists(f.second);
+    });
+  };
+  std::size_t looked = 0, published = 0;
+  while (!s.ended()) {
+    s.step();
+    for (const shoal::core::job_id job : {shoal::core::job_id{1}, twin}) {
+      const auto steps = s.checkpoints(0, job);
+      if (job == twin && steps.size() != published) {
+        published = steps.size();
+        ++looked;
+      }
+      for (std::size_t i =
+             steps.size() - std::min<std::size_t>(2, steps.size());
+           i < steps.size(); ++i)
+        BOOST_REQUIRE_MESSAGE(whole(job, steps[i]),
+                              "job " << job << " lacks step " << steps[i]);
+    }
+  }
+  BOOST_TEST(looked >= 3u);    // the twin had old ones to drop, too
+  BOOST_TEST(!whole(twin, 2)); // what neither needs is gone
+}
+
 /// What a client has given says nowhere where the weights are, which is the
 /// same on all peers: the job ends, and says why.
 BOOST_DATA_TEST_CASE(a_model_without_weights_fails_its_job,

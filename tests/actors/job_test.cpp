@@ -82,6 +82,25 @@ BOOST_DATA_TEST_CASE(schedules_change_no_bit,
   require_same(s.record(0), true, tied);
 }
 
+/// Training gives the device back within each block's passes (D-1), whatever
+/// runs in between.
+BOOST_AUTO_TEST_CASE(passes_of_stages_yield_to_urgent_work) {
+  shoal::test::small_shoal s(2, small_run(1, 2), some_text());
+  std::size_t yielded[2] = {0, 0};
+  for (const std::size_t node : {0u, 1u})
+    s.between_segments(node, [&, node](shoal::core::job_id job) {
+      BOOST_REQUIRE(job == 1u);
+      ++yielded[node];
+    });
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  // Forward and backward of each microbatch, on each stage.
+  const std::size_t passes = std::size_t(steps) * 6 * 2;
+  BOOST_TEST(yielded[0] >= passes);
+  BOOST_TEST(yielded[1] >= passes);
+  require_same(s.record(0), true, false);
+}
+
 BOOST_DATA_TEST_CASE(replicas_agree_to_rounding,
                      bdata::make({2, 3}) * bdata::make({1, 2})
                        * bdata::make({false, true}),

@@ -12,7 +12,7 @@
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/work/leaving_alone.hpp"
 #include "tests/actors/direct_exchange.hpp"
-#include "tests/actors/inline_device.hpp"
+#include "tests/actors/small_device.hpp"
 #include "tests/actors/small_store.hpp"
 #include "tests/runtime/node/lone_ports.hpp"
 
@@ -184,8 +184,11 @@ public:
     namespace cl = core::cluster;
     if (away_)
       return;
-    core::job_entry& job = all_.view_.jobs[0];
+    const auto entry_of = [this](core::job_id id) -> core::job_entry& {
+      return *std::ranges::find(all_.view_.jobs, id, &core::job_entry::id);
+    };
     if (const auto* s = std::get_if<cl::set_job_state>(&e)) {
+      core::job_entry& job = entry_of(s->id);
       if (job.state != core::job_state::running)
         return;
       if (job.want_islands > 1 && s->since != 0) {
@@ -199,12 +202,14 @@ public:
       job.cause = s->cause;
     } else if (const auto* r = std::get_if<cl::retry_job>(&e)) {
       const std::uint32_t island = r->id.index;
+      core::job_entry& job = entry_of(r->id.job);
       if (all_.replaying_
           || marked(job, core::mark_kind::retried, island) >= r->since)
         return;
       set_mark(job, {core::mark_kind::retried, island, r->since, 0});
     } else if (const auto* a = std::get_if<cl::job_arrived>(&e)) {
       const std::uint32_t island = a->id.index;
+      core::job_entry& job = entry_of(a->id.job);
       if (all_.replaying_
           || marked(job, core::mark_kind::arrived, island) >= a->since)
         return;
@@ -338,6 +343,15 @@ void small_shoal::submit() {
   publish();
 }
 
+core::job_id small_shoal::submit_twin() {
+  core::job_entry twin = view_.jobs[0];
+  twin.id = 2;
+  twin.marks.clear();
+  view_.jobs.push_back(twin);
+  publish();
+  return twin.id;
+}
+
 core::blob_digest
 small_shoal::upload(std::size_t node, const std::string& text) {
   return nodes_[node]->put(std::as_bytes(std::span(text)));
@@ -422,20 +436,30 @@ std::vector<fs::path> small_shoal::blobs(std::size_t node) const {
 }
 
 std::map<std::string, fs::path>
-small_shoal::checkpoint(std::size_t node, std::uint64_t step) const {
+small_shoal::checkpoint(std::size_t node, std::uint64_t step,
+                        core::job_id job) const {
   std::map<std::string, fs::path> out;
   auto at = [&](const core::blob_digest& d) {
     const std::string name = core::to_hex(d);
     return folder_.path() / std::to_string(node) / "blobs" / name.substr(0, 2)
            / name.substr(2);
   };
-  for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(job))
     if (e.kind == runtime::job_event_kind::checkpoint && e.step == step)
       if (auto m = actors::read_manifest(e.digest, nodes_[node]->blobs())) {
         out["manifest"] = at(e.digest);
         for (const actors::manifest_file& f : m->files)
           out[f.name] = at(f.digest);
       }
+  return out;
+}
+
+std::vector<std::uint64_t>
+small_shoal::checkpoints(std::size_t node, core::job_id job) const {
+  std::vector<std::uint64_t> out;
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(job))
+    if (e.kind == runtime::job_event_kind::checkpoint)
+      out.push_back(e.step);
   return out;
 }
 
@@ -450,6 +474,11 @@ void small_shoal::rot(std::size_t node) {
 
 void small_shoal::fill_disk(std::size_t node, bool full) {
   nodes_[node]->store_->full = full;
+}
+
+void small_shoal::between_segments(std::size_t node,
+                                   std::function<void(core::job_id)> then) {
+  nodes_[node]->device_.between = std::move(then);
 }
 
 const std::vector<std::string>& small_shoal::said(std::size_t node) const {
@@ -550,34 +579,7 @@ std::size_t small_shoal::most_copied(std::size_t node) const {
 }
 
 run_record small_shoal::record(std::size_t node, std::uint32_t island) const {
-  run_record out;
-  for (const runtime::job_event& e : nodes_[node]->log().read_all(1)) {
-    using kind = runtime::job_event_kind;
-    if (e.island != island && e.kind != kind::done)
-      continue;
-    if (e.kind == kind::step) {
-      // In order, each once, unless a loss was said.
-      SHOAL_ASSERT(e.step == out.losses.size() + 1
-                   || (e.step <= out.losses.size() && out.lost_states > 0));
-      out.repeated += out.losses.size() + 1 - e.step;
-      out.losses.resize(e.step - 1);
-      out.norms.resize(e.step - 1);
-      out.losses.push_back(e.loss);
-      out.norms.push_back(e.grad_norm);
-    } else if (e.kind == kind::done)
-      out.state = e.text;
-    else if (e.kind == kind::checkpoint)
-      ++out.checkpoints;
-    else if (e.kind == kind::eval)
-      ++out.evaluations;
-    else if (e.kind == kind::notice) {
-      ++out.notices;
-      out.lost_states += e.text.starts_with("state lost")
-                         || e.text.starts_with("the run went back");
-      out.texts += e.text + "\n";
-    }
-  }
-  return out;
+  return record_of(nodes_[node]->log().read_all(1), island);
 }
 
 } // namespace shoal::test

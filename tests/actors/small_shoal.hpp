@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,10 @@ struct run_record {
   std::string texts;           ///< of the notices, each a line
 };
 
+/// Of one island. @param log all events of the job
+run_record
+record_of(const std::vector<runtime::job_event>& log, std::uint32_t island);
+
 /// A view that has changed the job's sub-plan.
 struct past_view {
   core::view view;
@@ -63,6 +68,8 @@ public:
 
   /// Submits the job and hands the first view to all.
   void submit();
+  /// Submits a second job that runs the same training; its id.
+  core::job_id submit_twin();
   /// Runs one message, or lets 100 ms pass if there is none.
   void step();
   /// Runs until the job has ended in the view. @returns false after too long.
@@ -86,9 +93,15 @@ public:
   std::vector<std::filesystem::path> blobs(std::size_t node) const;
   /// The files of a checkpoint in a node's store, by name, and "manifest".
   std::map<std::string, std::filesystem::path>
-  checkpoint(std::size_t node, std::uint64_t step) const;
+  checkpoint(std::size_t node, std::uint64_t step, core::job_id job = 1) const;
+  /// The steps of the checkpoints that a node's log has of a job.
+  std::vector<std::uint64_t>
+  checkpoints(std::size_t node, core::job_id job) const;
   /// Refuses to write more blobs, or no longer.
   void fill_disk(std::size_t node, bool full);
+  /// Called where the passes of a node's job let urgent work run.
+  void
+  between_segments(std::size_t node, std::function<void(core::job_id)> then);
   /// What a node has said.
   const std::vector<std::string>& said(std::size_t node) const;
   core::job_entry& entry() { return job_; }

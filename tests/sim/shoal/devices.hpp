@@ -2,9 +2,10 @@
 // time, and memory that is counted.
 //
 // One piece at a time, in order, urgent ones first; a piece has its effect when
-// its time is over. A pass is one piece here: it does not give the device back.
-// The owner determines that time and calls finish() then. A piece may hang: its
-// end is held back, and the queue is busy meanwhile.
+// its time is over. A pass is one piece, unless the owner says that urgent work
+// comes between two of its segments. The owner determines the time of each piece
+// and calls finish() then. A piece may hang: its end is held back, and the queue
+// is busy meanwhile.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -35,12 +36,16 @@ public:
     }
     auto place = pieces_.end();
     if (what.how == runtime::urgency::urgent)
-      place = std::find_if(
-        pieces_.begin() + (begun() ? 1 : 0), pieces_.end(),
-        [](const piece& p) { return p.what.how != runtime::urgency::urgent; });
+      place = first_usual(pieces_.begin() + (begun() ? 1 : 0));
     pieces_.insert(place, {std::move(run), std::move(done), what});
     if (pieces_.size() == 1 && !running_)
       begin();
+  }
+
+  /// Asked after each segment of a usual pass that goes on: whether urgent work
+  /// has come, for which it gives the device back (D-1, D-3).
+  void interrupt_when(std::function<bool()> comes) {
+    urgent_comes_ = std::move(comes);
   }
 
   piece_in_front front() const override {
@@ -66,10 +71,16 @@ public:
     piece now = std::move(pieces_.front());
     pieces_.pop_front();
     running_ = true;
-    while (now.run && now.run(device_)) {
-    }
-    if (now.done)
+    bool more = false;
+    do
+      more = now.run && now.run(device_);
+    while (more && !interrupted(now));
+    if (more) {
+      pieces_.insert(first_usual(pieces_.begin()), std::move(now));
+      pieces_.push_front({{}, {}, {0, runtime::urgency::urgent}});
+    } else if (now.done) {
       now.done();
+    }
     running_ = false;
     if (!pieces_.empty())
       begin();
@@ -96,6 +107,16 @@ private:
     std::function<void()> done;
     label what;
   };
+  /// The first usual piece from there on.
+  std::deque<piece>::iterator first_usual(std::deque<piece>::iterator from) {
+    return std::find_if(from, pieces_.end(), [](const piece& p) {
+      return p.what.how != runtime::urgency::urgent;
+    });
+  }
+  bool interrupted(const piece& p) const {
+    return p.what.how == runtime::urgency::usual && urgent_comes_
+           && urgent_comes_();
+  }
   /// Whether the first of pieces_ has begun.
   bool begun() const { return !pieces_.empty() && !running_; }
   void begin() {
@@ -106,6 +127,7 @@ private:
   kernels::backend& device_;
   std::function<void()> begin_;
   std::function<std::int64_t()> now_;
+  std::function<bool()> urgent_comes_;
   std::int64_t since_ = 0;
   bool hangs_ = false;
   bool held_ = false;

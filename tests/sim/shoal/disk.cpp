@@ -140,18 +140,17 @@ std::error_code sim_store::verify(const core::blob_digest& d) {
   return inner_->verify(d);
 }
 
-std::set<core::blob_digest> logged_checkpoints(const fs::path& jobs) {
+std::set<core::blob_digest>
+logged_checkpoints(const fs::path& jobs, const core::island_id& id) {
   std::set<core::blob_digest> out;
-  std::error_code none;
-  for (fs::directory_iterator job(jobs, none), end; !none && job != end;
-       job.increment(none)) {
-    std::ifstream in(job->path() / "events.jsonl", std::ios::binary);
-    for (std::string line; std::getline(in, line);) {
-      runtime::job_event e;
-      if (runtime::from_json_line(line, e)
-          && e.kind == runtime::job_event_kind::checkpoint)
-        out.insert(e.digest);
-    }
+  std::ifstream in(jobs / core::job_text(id.job) / "events.jsonl",
+                   std::ios::binary);
+  for (std::string line; std::getline(in, line);) {
+    runtime::job_event e;
+    if (runtime::from_json_line(line, e)
+        && e.kind == runtime::job_event_kind::checkpoint
+        && e.island == id.index)
+      out.insert(e.digest);
   }
   return out;
 }

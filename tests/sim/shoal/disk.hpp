@@ -78,9 +78,10 @@ private:
   std::set<core::blob_digest> seen_;
 };
 
-/// The checkpoints in the jobs' journals on the disk.
+/// An island's checkpoints in its job's journal on the disk.
 std::set<core::blob_digest>
-logged_checkpoints(const std::filesystem::path& jobs);
+logged_checkpoints(const std::filesystem::path& jobs,
+                   const core::island_id& id);
 
 /// Cuts off the end of the last line of a job's journal, like a kill.
 void tear_journals(const std::filesystem::path& jobs, std::uint64_t random);

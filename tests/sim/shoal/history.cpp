@@ -33,6 +33,8 @@ void history::stepped(int node, const job_core& core, const job_input& in,
     std::visit([&](const auto& x) { on(node, core, x); }, a);
   restoring_.reset();
   state& s = nodes_[node];
+  if (s.core != &core)
+    return; // its job has left the view, and a newer core runs the job again
   s.phase = core.now_in();
   s.step = core.step_in_progress();
   if (core.under().digest != s.told) {
@@ -45,6 +47,7 @@ void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
   if (const auto* v = std::get_if<ev::view_changed>(&in)) {
     if (v->place) {
+      s.core = &core;
       const std::uint64_t now = digest(core.id(), *v->place);
       const auto [at, fresh] = digests_.try_emplace(v->place->since, now);
       check(at->second == now, "H-1: two sub-plans of one epoch");
@@ -245,19 +248,26 @@ void history::died(int node, const std::set<blob_digest>& logged) {
 }
 
 /// Every dead peer returns with its disk: the newest checkpoint in this history
-/// of which any sealer was ever told bounds the loss. Steps are not counted if
-/// a cut has kept their news from all present peers, since no peer could know
-/// of their loss.
+/// of which any sealer, or a present member of another island, was ever told
+/// bounds the loss. Steps are not counted if a cut has kept their news from all
+/// present peers, since no peer could know of their loss.
 void history::check_loss(const job_core& core, const act::adopt& a,
                          std::uint64_t tip) {
   std::uint64_t known = 0;
   for (const auto& [peer, seal] : core.seals())
     known =
       std::max({known, seal.last.version.step, seal.known.step, seal.top});
+  std::set<int> asked;
+  for (const member_id& m : a.place.sealers)
+    asked.insert(number_of(m.peer));
+  for (const auto& [node, s] : nodes_)
+    if (shape_.islands > 1 && s.told == a.digest && asked.insert(node).second)
+      for (const checkpoint_ref& c : told_of_[node])
+        known = std::max(known, c.step);
   tip = std::min(tip, known);
   std::uint64_t newest = 0;
-  for (const member_id& m : a.place.sealers)
-    for (const checkpoint_ref& c : told_of_[number_of(m.peer)]) {
+  for (const int node : asked)
+    for (const checkpoint_ref& c : told_of_[node]) {
       const auto saved = saved_.find(c.manifest);
       if (saved == saved_.end() || given_up_.contains(c.manifest)
           || c.step > tip || saved->second.empty())
@@ -389,12 +399,14 @@ void history::check_holdings(int node, const job_core& core) {
   });
 }
 
-void history::on(int node, const job_core&, const act::send& a) {
+void history::on(int node, const job_core& core, const act::send& a) {
   if (const auto* v = std::get_if<vote>(&a.message)) {
     check(v->on.digest == nodes_[node].told,
           "H-4: a vote under an old sub-plan");
   } else if (const auto* m = std::get_if<seal>(&a.message)) {
-    check(m->on.digest == nodes_[node].told, "H-4: a seal of an old sub-plan");
+    // A question that came early is answered as the sub-plan is taken up.
+    check(m->on.digest == core.under().digest,
+          "H-4: a seal of an old sub-plan");
     const auto [at, fresh] = seals_[m->on.digest].try_emplace(id_of(node), *m);
     const bool same = at->second.units == m->units
                       && at->second.prepared == m->prepared

@@ -16,7 +16,8 @@
 // H-6: while a step runs, a peer has copies of at most copied_versions_max
 //      versions.
 // H-7: no deaths cost more steps than a checkpoint interval has, or than the
-//      newest checkpoint lacks of which a sealer has heard.
+//      newest checkpoint lacks of which a sealer, or a present member of
+//      another island, has heard.
 #pragma once
 
 #include "runtime/core/training/job/job_core.hpp"
@@ -46,6 +47,7 @@ public:
     std::function<int(const core::peer_id&)> number_of;
     /// The window that begins with these tokens.
     std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
+    std::uint32_t islands = 1; ///< of the job
   };
 
   /// @param note takes two numbers for the trace of the run
@@ -86,8 +88,9 @@ public:
 private:
   /// State of a process.
   struct state {
-    std::uint64_t told = 0; ///< digest of the newest sub-plan
-    bool still = false;     ///< it has halted for `told`
+    const core::job_core* core = nullptr; ///< the newest that has a place
+    std::uint64_t told = 0;               ///< digest of the newest sub-plan
+    bool still = false;                   ///< it has halted for `told`
     std::map<std::uint32_t, std::uint64_t> bits;
     std::vector<std::uint32_t> applying;
     core::state_version reported;

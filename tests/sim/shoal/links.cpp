@@ -31,10 +31,14 @@ watched_links::once(callback done, const char* which, transport::bulk_tag tag) {
     world_.fail("more transfers are open than may be");
   auto left = std::make_shared<bool>(true);
   const auto ended = [done = std::move(done), which, tag, left, open = open_,
-                      world = &world_](std::error_code error) {
+                      world = &world_,
+                      canceled = canceled_](std::error_code error) {
     if (!*left)
       world->fail(std::string("a transfer ended twice at its ") + which);
     *left = false;
+    if (error == transport::make_error_code(transport::errc::canceled)
+        && !canceled->all && !canceled->plans.contains(tag.plan))
+      world->fail("a transfer was canceled though its island goes on");
     if (auto at = open->find({tag, which}); at != open->end())
       open->erase(at);
     world->note(tag.link * 31 + tag.sequence, std::uint64_t(error.value()));
@@ -88,6 +92,10 @@ void watched_links::list_pending(
 }
 
 void watched_links::cancel(std::uint64_t plan) {
+  canceled_->plans.insert(world_.has(mutant::tags_without_plan) ? 1 : plan);
+  if (world_.has(mutant::all_islands_canceled))
+    for (const std::uint64_t other : world_.digests_beside(plan))
+      inner_.cancel(other);
   for (std::size_t i = lost_.size(); i-- > 0;)
     if (lost_[i].what.tag.plan == plan) {
       const callback done = std::move(lost_[i].done);

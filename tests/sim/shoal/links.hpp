@@ -41,7 +41,7 @@ public:
   void lose_next(bool loses) { loses_ = loses; }
 
   /// The process has died.
-  void close() { closed_ = true; }
+  void close() { closed_ = canceled_->all = true; }
   /// Transfers that have not ended.
   std::size_t open() const noexcept { return open_->size(); }
   /// One of them, as text.
@@ -64,6 +64,12 @@ private:
   std::map<std::uint32_t, std::vector<std::byte>> parts_; ///< of a mutant
   using tags = std::multiset<std::pair<transport::bulk_tag, const char*>>;
   std::shared_ptr<tags> open_ = std::make_shared<tags>();
+  /// The plans of which the node has canceled the transfers.
+  struct canceled {
+    std::set<std::uint64_t> plans;
+    bool all = false; ///< the process has died
+  };
+  std::shared_ptr<canceled> canceled_ = std::make_shared<canceled>();
 };
 
 } // namespace shoal::sim

@@ -45,8 +45,49 @@ const char* name_of(mutant bug) {
                                                "optimizer_restarts",
                                                "tags_without_plan",
                                                "followers_do_not_apply",
-                                               "disks_unwatched"};
+                                               "disks_unwatched",
+                                               "numbers_not_changed",
+                                               "all_islands_changed",
+                                               "ends_with_one_island",
+                                               "marks_of_another",
+                                               "samples_shared",
+                                               "all_islands_canceled"};
   return names[std::size_t(bug)];
+}
+
+void mutate(const shoal_world& world, const view& v, plan& p) {
+  for (assignment& a : p.jobs) {
+    const auto before = std::ranges::find(v.previous, a.job, &assignment::job);
+    if (before == v.previous.end()
+        || before->islands.size() != a.islands.size())
+      continue;
+    const bool changed = std::ranges::any_of(
+      a.islands, [&](const island_place& i) { return i.since == v.number; });
+    for (std::size_t i = 0; i < a.islands.size(); ++i)
+      if (world.has(mutant::numbers_not_changed))
+        a.islands[i].since = before->islands[i].since;
+      else if (world.has(mutant::all_islands_changed) && changed)
+        a.islands[i].since = v.number;
+  }
+}
+
+void mutate(const shoal_world& world, core::cluster::event& e) {
+  namespace cl = core::cluster;
+  const auto next = [&](job_id job, std::uint32_t island) {
+    return (island + 1) % world.work(job).entry.want_islands;
+  };
+  if (auto* s = std::get_if<cl::set_job_state>(&e)) {
+    if (world.has(mutant::ends_with_one_island))
+      s->since = 0;
+    if (world.has(mutant::marks_of_another))
+      s->island = next(s->id, s->island);
+  } else if (auto* r = std::get_if<cl::retry_job>(&e)) {
+    if (world.has(mutant::marks_of_another))
+      r->id.index = next(r->id.job, r->id.index);
+  } else if (auto* n = std::get_if<cl::job_arrived>(&e)) {
+    if (world.has(mutant::marks_of_another))
+      n->id.index = next(n->id.job, n->id.index);
+  }
 }
 
 std::vector<job_input>

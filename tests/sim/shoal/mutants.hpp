@@ -4,6 +4,8 @@
 // and in functions that it calls. The product's code has none of them.
 #pragma once
 
+#include "runtime/core/cluster/events.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/resume.hpp"
 
 #include <optional>
@@ -12,6 +14,12 @@
 namespace shoal::sim {
 
 class shoal_world;
+
+/// Changes the numbers of places in a view's plan.
+void mutate(const shoal_world& world, const core::view& v, core::plan& p);
+
+/// Changes what a node asks of its membership core.
+void mutate(const shoal_world& world, core::cluster::event& e);
 
 /// The core's input in place of `in`: one or more events.
 std::vector<core::job_input>

@@ -6,6 +6,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/sim/shoal/disk.hpp"
+#include "tests/sim/shoal/mutants.hpp"
 
 #include <caf/all.hpp>
 
@@ -34,6 +35,8 @@ sim_node::sim_node(shoal_world& world, machine& home)
   const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*device_, world_.device_time); }, clock);
+  if (world_.interrupts())
+    device_->interrupt_when([&world] { return world.urgent_work_comes(); });
   reductions_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*reductions_, world_.device_time / 4); },
     clock);
@@ -361,9 +364,9 @@ void sim_node::tell(cl::event e) {
           || std::holds_alternative<cl::expel_member>(e)))
     return;
   if (acting_)
-    later(0, [this, e = std::move(e)] { tell(e); });
-  else
-    shell_->step(e, world_.now());
+    return later(0, [this, e = std::move(e)] { tell(e); });
+  mutate(world_, e);
+  shell_->step(e, world_.now());
 }
 
 /// Records stored before a kill stay, later actions are lost.

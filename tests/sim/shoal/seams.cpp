@@ -4,6 +4,7 @@
 // functions uses its own.
 #include "tests/sim/shoal/seams.hpp"
 
+#include "runtime/core/training/data_order.hpp"
 #include "tests/sim/shoal/mutants.hpp"
 #include "tests/sim/shoal/world.hpp"
 
@@ -91,6 +92,11 @@ watched_operations::sample(const core::data_order& order, std::uint64_t step,
   hit(seam::sample);
   const bool ahead = at_work() && world_.has(mutant::cursor_off_by_one)
                      && world_.past(id_).adoptions() > 1;
+  if (at_work() && world_.has(mutant::samples_shared))
+    return training_operations::sample(
+      core::data_order(std::uint64_t(world_.work(id_.job).run.seed),
+                       order.windows(), order.samples_per_step()),
+      step, index);
   return training_operations::sample(order, step + (ahead ? 1 : 0), index);
 }
 

@@ -9,7 +9,8 @@
 // disks fill up and lie, devices and transfers hang. In every eighth run a disk
 // or device hangs for good while data are fetched or state is restored; in
 // another eighth views and votes take up to 2 s to be stored, and storing may
-// fail. A tiny model trains meanwhile with real arithmetic; in every fourth run
+// fail. In every sixteenth urgent work interrupts passes on the devices. A tiny
+// model trains meanwhile with real arithmetic; in every fourth run
 // the loss of some steps is not a number. There may be several jobs, and several
 // islands in each.
 //
@@ -64,8 +65,15 @@ enum class mutant : std::uint8_t {
   tags_without_plan,  ///< tensors of old sub-plans are accepted for the new one
   followers_do_not_apply, ///< the gradients of followed units
   disks_unwatched,        ///< the duration of their pieces is not seen
+  // Of jobs with several islands:
+  numbers_not_changed,  ///< of a place that has changed
+  all_islands_changed,  ///< the numbers of all places, when one changes
+  ends_with_one_island, ///< the whole job
+  marks_of_another,     ///< what an island asks for is noted for the next one
+  samples_shared,       ///< all islands use those of the first one
+  all_islands_canceled, ///< transfers, when one island halts
 };
-inline constexpr int mutant_count = 18;
+inline constexpr int mutant_count = 24;
 const char* name_of(mutant bug);
 
 struct shoal_options {

@@ -2,7 +2,7 @@
 // line.
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--jobs N] [--islands N]
-//             [--calm] [--print] [--mutant 1..17] [--twice] [--speed]
+//             [--calm] [--print] [--mutant 1..23] [--twice] [--speed]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. --twice runs each again, which must give the same trace.
@@ -52,7 +52,7 @@ int usage(const char* why) {
     stderr,
     "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
     "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--calm] [--print] "
-    "[--mutant 1..17] [--twice] [--speed]\n",
+    "[--mutant 1..23] [--twice] [--speed]\n",
     why);
   return 2;
 }

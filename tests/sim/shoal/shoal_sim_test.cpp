@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <set>
+#include <vector>
 
 using namespace shoal::sim;
 namespace core = shoal::core;
@@ -75,7 +76,10 @@ BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
 }
 
 BOOST_AUTO_TEST_CASE(two_jobs_of_two_islands_survive_the_same_faults) {
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  std::vector<std::uint64_t> seeds{1560, 2014}; // that once failed
+  for (std::uint64_t seed = 1; seed <= 12; ++seed)
+    seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
     shoal_options o;
     o.seed = seed;
     o.jobs = o.islands = 2;
@@ -101,6 +105,17 @@ const struct {
   {mutant::followers_do_not_apply, 3},
 };
 
+/// The same of mutants of islands; with two jobs where one is not enough.
+const struct {
+  mutant bug;
+  std::uint64_t seed;
+  int jobs;
+} of_islands[] = {
+  {mutant::numbers_not_changed, 1, 1},  {mutant::all_islands_changed, 1, 1},
+  {mutant::ends_with_one_island, 1, 1}, {mutant::marks_of_another, 1, 1},
+  {mutant::samples_shared, 1, 1},       {mutant::all_islands_canceled, 1, 2},
+};
+
 /// The seeds are for GCC: the compiler decides in which order arguments are
 /// evaluated, and so random numbers drawn.
 #if defined(__clang__)
@@ -114,6 +129,21 @@ BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed,
   for (const auto& [bug, seed] : found_by) {
     shoal_options o;
     o.seed = seed;
+    BOOST_TEST(run_shoal(o).failure == "", "seed " << seed);
+    o.bug = bug;
+    const shoal_result r = run_shoal(o);
+    BOOST_TEST(r.failure != "", name_of(bug) << " is not found");
+    BOOST_TEST_MESSAGE(name_of(bug) << ", seed " << seed << ": " << r.failure);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_mutant_of_islands_is_found_by_its_seed,
+                     *boost::unit_test::enable_if<seeds_hold>()) {
+  for (const auto& [bug, seed, jobs] : of_islands) {
+    shoal_options o;
+    o.seed = seed;
+    o.jobs = jobs;
+    o.islands = 2;
     BOOST_TEST(run_shoal(o).failure == "", "seed " << seed);
     o.bug = bug;
     const shoal_result r = run_shoal(o);

@@ -3,7 +3,9 @@
 #include "tests/sim/shoal/world.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/detours.hpp"
 #include "tests/sim/shoal/disk.hpp"
+#include "tests/sim/shoal/mutants.hpp"
 #include "tests/sim/shoal/node.hpp"
 
 #include <algorithm>
@@ -48,7 +50,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
   : options_(o), random_(o.seed), net_(o.seed), folder_("shoal-sim"),
     hang_random_(o.seed ^ 0x68616e67),
     slow_records_(!o.calm && o.seed % hang_seeds == slow_record_seed),
-    record_random_(o.seed ^ 0x7265636f),
+    record_random_(o.seed ^ 0x7265636f), urgent_random_(o.seed ^ 0x75726765),
     outer_(std::exchange(active_world, this)) {
   for (int job = 0; job < o.jobs; ++job) {
     const bool drawn = kind == training::kinds;
@@ -93,7 +95,8 @@ void shoal_world::watch(const training& work) {
         work.entry.microbatches, std::uint64_t(work.run.checkpoint_interval),
         work.windows(), [this](int n) { return machines_[std::size_t(n)].id; },
         [this](const core::peer_id& id) { return number_of(id); },
-        [&work](std::span<const std::int32_t> t) { return work.window_of(t); }},
+        [&work](std::span<const std::int32_t> t) { return work.window_of(t); },
+        work.entry.want_islands},
       [this](const std::string& why) { fail(why); },
       [this](int n, const std::string& what) { say(n, what); },
       [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
@@ -140,17 +143,53 @@ const core::plan& shoal_world::plan_of(const core::view& v) {
   constexpr std::size_t kept = 8;
   for (const auto& [view, plan] : plans_)
     if (view.number == v.number && view == v) {
-      if (chance(0.05) && core::make_plan(v).jobs != plan.jobs)
+      if (chance(0.05) && !changes_plans()
+          && core::make_plan(v).jobs != plan.jobs)
         fail("two plans of one view");
       return plan;
     }
   plans_.emplace_front(v, core::make_plan(v));
+  mutate(*this, v, plans_.front().second);
+  check_places(v, plans_.front().second);
   for (const core::assignment& a : plans_.front().second.jobs)
     for (std::uint32_t i = 0; i < a.islands.size(); ++i)
       places_[core::digest({a.job, i}, a.islands[i])] = {a.job, i};
   if (plans_.size() > kept)
     plans_.pop_back();
   return plans_.front().second;
+}
+
+/// A-1, and what of A-2 shows here: an island's place gets another number if it
+/// has changed or is to begin anew, and only then.
+void shoal_world::check_places(const core::view& v, const core::plan& p) {
+  for (const core::assignment& a : p.jobs) {
+    const core::job_entry* job = core::find_job(v, a.job);
+    const auto before =
+      std::ranges::find(v.previous, a.job, &core::assignment::job);
+    if (before == v.previous.end() || !core::is_sound(*job, *before))
+      continue;
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+      const core::island_place& was = before->islands[i];
+      core::island_place now = a.islands[i];
+      const bool same_number = now.since == was.since;
+      now.since = was.since;
+      const bool anew = marked(*job, core::mark_kind::retried, i) >= was.since;
+      if (same_number && now != was)
+        fail("A-1: two places of an island have one number");
+      if (!same_number && now == was && !anew)
+        fail("A-2: a place gets another number, though nothing of it changed");
+    }
+  }
+}
+
+std::vector<std::uint64_t>
+shoal_world::digests_beside(std::uint64_t digest) const {
+  std::vector<std::uint64_t> out;
+  const core::island_id& id = places_.at(digest);
+  for (const auto& [other, of] : places_)
+    if (of != id)
+      out.push_back(other);
+  return out;
 }
 
 void shoal_world::arrived(const transfer& t, std::uint64_t hash) {
@@ -183,7 +222,7 @@ void shoal_world::kill(int i, bool silent) {
   if (chance(0.3))
     tear_journals(m.folder / "jobs", random_.next());
   for (auto& [id, past] : histories_)
-    past.died(i, logged_checkpoints(m.folder / "jobs"));
+    past.died(i, logged_checkpoints(m.folder / "jobs", id));
   for (auto at = bytes_.begin(); at != bytes_.end();)
     at = std::get<1>(at->first) == i ? bytes_.erase(at) : std::next(at);
 }
@@ -380,7 +419,14 @@ void shoal_world::check_end(const training& work, std::uint32_t island) {
                       + " has another step " + std::to_string(e.step));
       }
   }
-  if (options_.peers == 1 || island > 0) // the others use other samples
+  if (island > 0) {
+    const auto& first = histories_.at({work.entry.id, 0}).chain();
+    if (std::ranges::equal(past.chain(), first, {}, &core::step_record::data,
+                           &core::step_record::data))
+      fail("two islands have used the same samples");
+    return;
+  }
+  if (options_.peers == 1)
     return;
   const auto& want = alone(work);
   const auto& got = past.chain();

@@ -108,6 +108,9 @@ public:
   /// time; sometimes computed again, since the result must be the same.
   const core::plan& plan_of(const core::view& v);
 
+  /// The digests of all places of other islands so far, of any job.
+  std::vector<std::uint64_t> digests_beside(std::uint64_t digest) const;
+
   /// A transfer, for the observed links: what is sent must arrive.
   using transfer = std::tuple<int, int, transport::bulk_tag>;
   void sent(const transfer& t, std::uint64_t hash) { bytes_[t] = hash; }
@@ -120,6 +123,13 @@ public:
   /// The mean duration of a piece of device work and of disk work.
   nanoseconds device_time = 2 * millisecond;
   nanoseconds disk_time = millisecond;
+
+  /// In every sixteenth run passes on devices are interrupted by urgent work,
+  /// such as that of a job that serves.
+  bool interrupts() const {
+    return options_.seed % interrupted_seeds == interrupted_seed;
+  }
+  bool urgent_work_comes() { return urgent_random_.below(3) == 0; }
 
   /// Time to store a view or vote; 0: at once. Takes time in every eighth run.
   nanoseconds record_time();
@@ -136,6 +146,10 @@ private:
   void kill_doomed();
   void announce(int i, std::uint64_t start);
   bool all_in_one_view() const;
+  bool changes_plans() const {
+    return has(mutant::numbers_not_changed) || has(mutant::all_islands_changed);
+  }
+  void check_places(const core::view& v, const core::plan& p);
   /// The steps of one undisturbed peer.
   static const std::vector<core::step_record>& alone(const training& work);
   void submit(const training& work);
@@ -188,6 +202,8 @@ private:
                                       ///< change
   bool slow_records_ = false;
   core::cluster::random record_random_; ///< separate, too
+  static constexpr std::uint64_t interrupted_seeds = 16, interrupted_seed = 8;
+  core::cluster::random urgent_random_; ///< separate, too
   nanoseconds record_max_ = 0;
   double records_fail_ = 0;
   shoal_world* outer_ = nullptr;

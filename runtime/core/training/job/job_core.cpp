@@ -58,6 +58,10 @@ void job_core::on(const job_event::view_changed& e) {
   if (e.place && duty_.place
       && duty_.on.digest == digest(config_.id, *e.place)) {
     next_.reset();
+    std::erase_if(unheard_, [this](const peer_id& p) {
+      return std::ranges::find(members_, p) == members_.end();
+    });
+    restorable_if_ready();
     return;
   }
   if (may_finish(e))
@@ -88,6 +92,8 @@ void job_core::begin_halt() {
   votes_.halt();
   decision_.reset();
   restorable_.clear();
+  fetched_ = news_ = false;
+  unheard_.clear();
   missing_rounds_ = 0;
   copies_.halt();
   late_.reset();
@@ -177,7 +183,10 @@ void job_core::resume_if_sealed() {
   for (const checkpoint_ref& c : decision_->heard)
     known_.hear(c, {});
   ask_for_blobs();
-  if (decision_->from == resume_decision::source::checkpoint)
+  const bool back = decision_->from != resume_decision::source::live
+                    || decision_->version.step < decision_->last;
+  if (decision_->from == resume_decision::source::checkpoint
+      || (back && config_.islands > 1))
     begin_fetch();
   else
     take_effect();

@@ -40,6 +40,11 @@
 // then on, so that the checkpoint before it is used. A checkpoint of a later
 // step than any sealer knows to be committed is ignored.
 //
+// Members that work for other islands of the job do not seal, but have heard of
+// this island's checkpoints, perhaps of more than its sealers. So before state is
+// given up, each participant asks them by a seal that wants an answer; theirs
+// says what they have heard. News make all begin anew, with it in the seals.
+//
 // Where the assignment has `arriving`, units move to their next holders while
 // steps run (state/incoming_units.hpp), and all stop for the view that uses them
 // (state/arrival_hold.hpp).
@@ -82,6 +87,7 @@ namespace shoal::core {
 /// What never changes for an island of a job, and which peer we are.
 struct job_config {
   island_id id;
+  std::uint32_t islands = 1; ///< of the job
   peer_id self{};
   std::uint32_t blocks = 0;
   std::uint32_t microbatches = 0; ///< in one step
@@ -188,6 +194,9 @@ public:
   /// apart, is given up where that is cheap; elsewhere users are told that the
   /// run waits.
   static constexpr std::uint32_t missing_rounds_max = 3;
+  /// The longest time that a participant waits for what members of other
+  /// islands have heard. Dead ones leave the view earlier.
+  static constexpr nanoseconds hearing_max = 15'000'000'000;
 
 private:
   void on(const job_event::view_changed& e);
@@ -240,6 +249,9 @@ private:
   void make_seal();
   void resume_if_sealed();
   void begin_fetch();
+  void ask_others();
+  void take_answer(const peer_id& from, const seal& m);
+  void restorable_if_ready();
   void restore_if_fetched();
   void take_effect();
   void load_units();
@@ -314,6 +326,10 @@ private:
   seal_exchange seals_;
   std::optional<resume_decision> decision_;
   std::set<peer_id> restorable_; ///< peers that can restore what they need
+  bool fetched_ = false;         ///< what this peer needs is here
+  std::set<peer_id> unheard_; ///< members of other islands that are to answer
+  nanoseconds asked_ = 0;     ///< the first time
+  bool news_ = false;         ///< an answer has some: all begin anew
   std::uint32_t missing_rounds_ = 0;
   /// A checkpoint that the job waits for, kept across assignments.
   checkpoint_ref awaited_;

@@ -21,8 +21,19 @@ void job_core::take(const peer_id& from, const seal& m) {
     }
     return;
   }
-  if (!std::ranges::binary_search(duty_.sealers, from) || from == config_.self)
+  if (from == config_.self)
     return;
+  if (!duty_.seals()) { // asked what we have heard
+    seal heard;
+    heard.on = duty_.on;
+    for (const auto& [c, at] : known_.heard())
+      heard.heard.push_back(c);
+    if (m.again)
+      act(job_action::send{from, heard});
+    return;
+  }
+  if (!std::ranges::binary_search(duty_.sealers, from))
+    return take_answer(from, m);
   if (m.has_blobs)
     blobs_at_[from] = true;
   seals_.take(from, m);
@@ -193,6 +204,15 @@ void job_core::repeat() {
     seal s = *seals_.find(config_.self);
     s.again = true;
     tell(missing(duty_.sealers, seals_.all()), s);
+  }
+  if (phase_ == phase::fetching && news_)
+    act(job_action::begin_anew{duty_.on.since});
+  if (phase_ == phase::fetching && !unheard_.empty()) {
+    if (now_ - asked_ < hearing_max)
+      ask_others();
+    else
+      unheard_.clear();
+    restorable_if_ready();
   }
   if (phase_ == phase::fetching
       && (restorable_.contains(config_.self) || !duty_.participates()))

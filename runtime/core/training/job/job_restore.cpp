@@ -2,7 +2,8 @@
 // is restored, and waiting for it while its holders are away.
 //
 //                     sealing
-//   live or origin |      | checkpoint
+//   live or origin |      | checkpoint; of several islands, also if steps are
+//                  |      | lost
 //                  |   fetching --- whole nowhere ---> go on asking, or give it
 //                  |      | all participants              up and begin anew
 //                  |      | are restorable
@@ -16,6 +17,13 @@ namespace shoal::core {
 void job_core::begin_fetch() {
   const resume_decision& d = *decision_;
   phase_ = phase::fetching;
+  ask_others();
+  if (d.from != resume_decision::source::checkpoint) {
+    absent_ = false;
+    fetched_ = true;
+    restorable_if_ready();
+    return restore_if_fetched();
+  }
   if (awaited_ != d.checkpoint) {
     // One patience covers all checkpoints waited for in a row.
     if (awaited_ == checkpoint_ref{} || !known_.is_given_up(awaited_))
@@ -36,10 +44,54 @@ void job_core::on(const job_event::checkpoint_fetched& e) {
   if (phase_ != phase::fetching || e.digest != duty_.on.digest
       || e.checkpoint != decision_->checkpoint)
     return;
-  restorable_.insert(config_.self);
   absent_ = false;
-  tell(duty_.sealers, restorable{duty_.on, e.checkpoint, false});
+  fetched_ = true;
+  restorable_if_ready();
+}
+
+void job_core::restorable_if_ready() {
+  if (phase_ != phase::fetching || !duty_.participates() || !fetched_ || news_
+      || !unheard_.empty() || !restorable_.insert(config_.self).second)
+    return;
+  tell(duty_.sealers, restorable{duty_.on, decision_->checkpoint, false});
   restore_if_fetched();
+}
+
+/// Asks the members that do not seal, or asks again, what they have heard.
+void job_core::ask_others() {
+  if (config_.islands <= 1 || !duty_.participates())
+    return;
+  if (unheard_.empty()) {
+    asked_ = now_;
+    for (const peer_id& p : members_)
+      if (!std::ranges::binary_search(duty_.sealers, p))
+        unheard_.insert(p);
+  }
+  seal s = *seals_.find(config_.self);
+  s.again = true;
+  tell({unheard_.begin(), unheard_.end()}, s);
+}
+
+void job_core::take_answer(const peer_id& from, const seal& m) {
+  if (phase_ != phase::fetching || unheard_.erase(from) == 0)
+    return;
+  // What a seal has named was decided upon: it is known not to be usable.
+  const auto decided = [this](const checkpoint_ref& c) {
+    return std::ranges::any_of(seals_.all(), [&](const auto& sealed) {
+      return std::ranges::find(sealed.second.heard, c.manifest,
+                               &checkpoint_ref::manifest)
+             != sealed.second.heard.end();
+    });
+  };
+  for (const checkpoint_ref& c : m.heard) {
+    known_.hear(c, {});
+    news_ = news_
+            || (c.step > decision_->version.step && known_.heard().contains(c)
+                && !decided(c));
+  }
+  if (news_)
+    act(job_action::begin_anew{duty_.on.since});
+  restorable_if_ready();
 }
 
 void job_core::take(const peer_id& from, const restorable& m) {

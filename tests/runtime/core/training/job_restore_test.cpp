@@ -295,6 +295,167 @@ BOOST_AUTO_TEST_CASE(a_new_keeper_gets_the_newest_checkpoint) {
   BOOST_TEST(all<act::keep_checkpoint>(q.out).empty());
 }
 
+/// An island of peers 1 and 2, who know of no checkpoint; peer 4 works for
+/// another island of the job. Seen by peer 1.
+struct beside_another {
+  explicit beside_another(std::uint32_t islands = 2) : core(config(islands)) {
+    e = show(a);
+    e.members.push_back(peer(4));
+    (void)core.step(e, 0);
+    (void)core.step(ev::halted{digest(a)}, 0);
+  }
+  static job_config config(std::uint32_t islands) {
+    job_config c = sealed::config();
+    c.islands = islands;
+    return c;
+  }
+  /// Peer 2 seals with nothing, or with all state at step 404.
+  job_actions seal_other(bool state = false) {
+    seal theirs =
+      state ? make_seal(a, {0, 1, 2, 3}, {404, 2}) : nothing_at(404);
+    theirs.on = header_of(a);
+    return core.step(ev::received{peer(2), theirs}, 0);
+  }
+  job_actions answer(std::vector<checkpoint_ref> heard, nanoseconds now = 0) {
+    seal s;
+    s.on = header_of(a);
+    s.heard = std::move(heard);
+    return core.step(ev::received{peer(4), s}, now);
+  }
+  job_actions other_is_restorable() {
+    return core.step(ev::received{peer(2), restorable{header_of(a), {}, false}},
+                     0);
+  }
+  /// Whether these ask peer 4 what it has heard.
+  static bool asks(const job_actions& out) {
+    return std::ranges::any_of(all<act::send>(out), [](const act::send& m) {
+      const auto* s = std::get_if<seal>(&m.message);
+      return m.to == peer(4) && s != nullptr && s->again;
+    });
+  }
+
+  island_place a = make_place(1, 2, 9);
+  ev::view_changed e;
+  job_core core;
+};
+
+bool says_restorable(const job_actions& out) {
+  return std::ranges::any_of(all<act::send>(out), [](const act::send& m) {
+    return std::holds_alternative<restorable>(m.message);
+  });
+}
+
+/// All peers of an island die, and those that are dealt into it know less of
+/// its checkpoints than members of other islands do (J-7).
+BOOST_AUTO_TEST_CASE(other_islands_are_asked_before_steps_are_lost) {
+  beside_another p;
+  auto out = p.seal_other();
+  BOOST_TEST(p.asks(out));
+  BOOST_TEST(!says_restorable(out));
+  BOOST_TEST(p.other_is_restorable().empty());
+  out = p.answer({old_one, newest});
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+  BOOST_TEST(all<act::adopt>(out).empty());
+  BOOST_TEST(!says_restorable(out));
+  // The request for another view may be lost.
+  out = p.core.step(ev::tick{}, job_core::repeat_after);
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+  BOOST_TEST(all<act::adopt>(out).empty());
+  p.a.since = 10;
+  p.e.place = p.a;
+  (void)p.core.step(p.e, s);
+  out = p.core.step(ev::halted{digest(p.a)}, s);
+  for (const act::send& m : all<act::send>(out)) {
+    const auto* own = std::get_if<seal>(&m.message);
+    BOOST_REQUIRE(own != nullptr);
+    BOOST_TEST((own->heard == std::vector<checkpoint_ref>{old_one, newest}));
+  }
+  out = p.seal_other();
+  BOOST_REQUIRE(all<act::fetch_checkpoint>(out).size() == 1u);
+  BOOST_TEST((all<act::fetch_checkpoint>(out)[0].checkpoint == newest));
+  // Nothing is new now; the state is void only when the files are here, too.
+  BOOST_TEST(p.asks(out));
+  BOOST_TEST(p.answer({old_one, newest}).empty());
+  BOOST_TEST(says_restorable(
+    p.core.step(ev::checkpoint_fetched{digest(p.a), newest}, s)));
+  BOOST_TEST(all<act::restore_unit>(p.other_is_restorable()).size() == 2u);
+}
+
+/// It was announced after this peer had sealed.
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_seal_names_is_news) {
+  beside_another p;
+  (void)p.seal_other();
+  (void)p.core.step(ev::checkpoint_heard{newest}, 0);
+  BOOST_TEST(all<act::begin_anew>(p.answer({newest})).size() == 1u);
+  // One that is in a seal was decided upon, such as this, which cannot be.
+  beside_another q;
+  seal theirs = nothing_at(404);
+  theirs.on = header_of(q.a);
+  theirs.heard = {{444, {{7}}, 2}};
+  (void)q.core.step(ev::received{peer(2), theirs}, 0);
+  const auto out = q.answer(theirs.heard);
+  BOOST_TEST(all<act::begin_anew>(out).empty());
+  BOOST_TEST(says_restorable(out));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_goes_on_when_other_islands_know_no_more) {
+  beside_another p;
+  (void)p.seal_other();
+  BOOST_TEST(says_restorable(p.answer({})));
+  BOOST_TEST(all<act::adopt>(p.other_is_restorable()).size() == 1u);
+  // The same when the other member leaves the view, or does not answer.
+  beside_another q;
+  (void)q.seal_other();
+  q.e.members.pop_back();
+  BOOST_TEST(says_restorable(q.core.step(q.e, s)));
+  beside_another r;
+  (void)r.seal_other();
+  auto out = r.core.step(ev::tick{}, job_core::repeat_after);
+  BOOST_TEST(r.asks(out)); // what is lost is asked again
+  out = r.core.step(ev::tick{}, job_core::hearing_max);
+  BOOST_TEST(says_restorable(out));
+}
+
+BOOST_AUTO_TEST_CASE(where_no_step_is_lost_other_islands_are_not_asked) {
+  beside_another p;
+  auto out = p.seal_other(true);
+  BOOST_TEST(!p.asks(out));
+  BOOST_TEST(all<act::adopt>(out).size() == 1u);
+  beside_another one(1); // there is no other island
+  out = one.seal_other();
+  BOOST_TEST(!one.asks(out));
+  BOOST_TEST(all<act::adopt>(out).size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_does_not_seal_says_what_it_has_heard) {
+  const island_place a = make_place(1, 2, 9);
+  job_config c = beside_another::config(2);
+  c.self = peer(4);
+  job_core core(c);
+  (void)core.step(ev::checkpoint_heard{newest}, 0);
+  ev::view_changed e = show(a);
+  e.members.push_back(peer(4));
+  seal question = make_seal(a, {}, {});
+  question.again = true;
+  // It may come before the view.
+  BOOST_TEST(core.step(ev::received{peer(2), question}, 0).empty());
+  std::vector<act::send> sent = all<act::send>(core.step(e, 0));
+  BOOST_REQUIRE(sent.size() == 1u);
+  for (const auto& m :
+       all<act::send>(core.step(ev::received{peer(1), question}, 0)))
+    sent.push_back(m);
+  BOOST_REQUIRE(sent.size() == 2u);
+  BOOST_TEST((sent[0].to == peer(2)));
+  BOOST_TEST((sent[1].to == peer(1)));
+  for (const act::send& m : sent) {
+    const auto* answer = std::get_if<seal>(&m.message);
+    BOOST_REQUIRE(answer != nullptr);
+    BOOST_TEST((answer->on == header_of(a)));
+    BOOST_TEST((answer->heard == std::vector<checkpoint_ref>{newest}));
+    BOOST_TEST(!answer->again);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::test

@@ -1,5 +1,5 @@
-// tests/actors/inline_device.hpp -- a device that computes where work is
-// submitted, and memory that counts what is in use.
+// tests/actors/small_device.hpp -- a device that computes at once, and memory that
+// is counted.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -17,13 +17,17 @@ namespace shoal::test {
 class inline_device : public runtime::device_queue {
 public:
   inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
-  void submit_pass(segments run, std::function<void()> done, label) override {
-    while (run && run(*backend_)) {
-    }
+  void
+  submit_pass(segments run, std::function<void()> done, label what) override {
+    while (run && run(*backend_))
+      if (between && what.how == runtime::urgency::usual)
+        between(what.job);
     if (done)
       done();
   }
   void close() override {}
+  /// Called between two segments of a usual pass, where urgent work may run.
+  std::function<void(core::job_id)> between;
 
 private:
   kernels::thread_team team_{1};
