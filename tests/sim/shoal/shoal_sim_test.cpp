@@ -112,7 +112,7 @@ const struct {
   int jobs;
 } of_islands[] = {
   {mutant::numbers_not_changed, 1, 1},  {mutant::all_islands_changed, 1, 1},
-  {mutant::ends_with_one_island, 1, 1}, {mutant::marks_of_another, 1, 1},
+  {mutant::ends_with_one_island, 1, 1}, {mutant::marks_of_another, 2, 1},
   {mutant::samples_shared, 1, 1},       {mutant::all_islands_canceled, 1, 2},
 };
 
