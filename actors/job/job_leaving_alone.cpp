@@ -22,7 +22,6 @@ namespace event = core::job_event;
 struct job_actor::rescue {
   core::state_version version;
   std::vector<core::written_shard> shards;
-  buffer room; ///< for a copy of the largest unit
   std::shared_ptr<void> lease;
 };
 

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(a_job_is_blamed_for_its_own_work_and_for_nobodys) {
   const shown_queue others({1'000, other});
   BOOST_TEST(busy_for(others, own, 31'000) == 1);
   BOOST_TEST(busy_for(others, other, 31'000) == 30'000);
-  BOOST_TEST(busy_for(others, 31'000) == 30'000); // whoever it is
+  BOOST_TEST(busy_for(others, 31'000) == 30'000); // of any job
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_queue_is_not_busy) {
