@@ -81,7 +81,35 @@ namespace shoal::actors {
 job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
     world_(std::move(world)), core_(core_config(config_, *world_)),
+    here_(make_context()), text_(here_, *this), evaluation_(*this),
     watch_(config_.node->self()) {
+}
+
+job_context job_actor::make_context() {
+  job_context out;
+  out.entry = config_.entry;
+  out.id = id();
+  out.self = node().self();
+  out.world = world_;
+  out.core = &core_;
+  out.links = &node().links();
+  out.device = &node().device();
+  out.reductions = &node().reductions();
+  out.disk = &node().disk();
+  out.blobs = &node().blobs();
+  out.log = &node().log();
+  out.trace = &node().trace();
+  out.operations = &node().operations(id());
+  out.post = post_to(address());
+  out.post_after = [this](std::chrono::nanoseconds wait,
+                          std::function<void()> run) {
+    delayed_send(this, wait, later{std::move(run)});
+  };
+  out.send = [this](const core::peer_id& to, core::job_message m) {
+    node().send(to, std::move(m));
+  };
+  out.say = [this](const std::string& line) { node().say(line); };
+  return out;
 }
 
 caf::behavior job_actor::make_behavior() {
@@ -102,7 +130,7 @@ caf::behavior job_actor::make_behavior() {
     [this](const job_view& m) { on_view(m); },
     [this](const runtime::job_message_in& m) {
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
-        if (w->on.digest == digest_)
+        if (w->on.digest == digest())
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
@@ -119,18 +147,10 @@ caf::behavior job_actor::make_behavior() {
     [this](const runtime::checkpoint_offered& m) { on_offer(m); },
     [this](const step_computed& m) { on_computed(m); },
     [this](const step_reduced& m) { on_reduced(m); },
-    [this](const eval_computed& m) {
-      if (m.step == evaluating_)
-        on_eval_part();
-    },
-    [this](const eval_summed& m) {
-      if (m.step != evaluating_)
-        return;
-      eval_sum_ = m;
-      on_eval_part();
-    },
+    [this](const eval_computed& m) { evaluation_.computed(m.step); },
+    [this](const eval_summed& m) { evaluation_.summed(m); },
     [this](const checkpoint_written& m) {
-      if (m.digest == digest_)
+      if (m.digest == digest())
         feed(event::checkpointed{m.digest, m.step, m.ok, m.what.manifest,
                                  m.what.bytes, m.why, m.trying, m.at});
       if (m.ok)
@@ -142,13 +162,14 @@ caf::behavior job_actor::make_behavior() {
       delayed_send(this, tick_every, job_tick{});
       if (config_.alive)
         *config_.alive = steady_now();
-      look_for_blobs();
+      ++ticks_;
+      text_.tick();
       repeat_wait();
       feed(event::tick{});
       hand_over_if_refused();
       look_for_stalls();
     },
-    [](const job_later& m) { m.run(); },
+    [](const later& m) { m.run(); },
   };
 }
 
@@ -181,7 +202,7 @@ void job_actor::on_drain() {
 void job_actor::cancel_if_at_rest() {
   using phase = core::job_core::phase;
   const phase at = core_.now_in();
-  const bool nowhere = place_ && place_->replicas.empty();
+  const bool nowhere = here_.place && here_.place->replicas.empty();
   if (nowhere || core_.awaits_checkpoint()
       || (at == phase::gated && core_.step_in_progress() <= 1))
     node().propose_end(id(), core::job_state::cancelled, last_step_, 0);
@@ -197,10 +218,10 @@ void job_actor::report_holds() {
 }
 
 void job_actor::on_view(const job_view& m) {
-  const auto before = std::exchange(view_, m.view);
+  const auto before = std::exchange(here_.view, m.view);
   if (names_.size() > names_max)
     names_.clear();
-  for (const core::member& member : view_->members)
+  for (const core::member& member : here_.view->members)
     names_[member.id.peer] = member.name;
   event::view_changed change{m.view->number, std::nullopt, members()};
   if (m.place)
@@ -222,19 +243,11 @@ void job_actor::on_view(const job_view& m) {
     if (!rare.empty())
       note_once(rare);
   }
-  change.former = view_->lapsed;
-  change.calm = place_ && core::undisturbed(*view_, *place_);
+  change.former = here_.view->lapsed;
+  change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   feed(std::move(change));
-  if (place_)
+  if (here_.place)
     predict_waits();
-}
-
-std::vector<core::peer_id> job_actor::members() const {
-  std::vector<core::peer_id> out;
-  if (view_)
-    for (const core::member& m : view_->members)
-      out.push_back(m.id.peer);
-  return out;
 }
 
 std::string job_actor::name_of(const core::peer_id& peer) const {
@@ -244,7 +257,7 @@ std::string job_actor::name_of(const core::peer_id& peer) const {
 
 std::function<void(std::function<void()>)> job_actor::poster() {
   return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
-    caf::anon_send(self, job_later{std::move(run)});
+    caf::anon_send(self, later{std::move(run)});
   };
 }
 
@@ -272,21 +285,20 @@ void job_actor::fence(std::function<void()> then) {
 // Start and end of sub-plans.
 
 void job_actor::act(const halt& a) {
-  place_ = core_.place();
-  header_ = core_.under();
-  if (place_)
+  here_.place = core_.place();
+  here_.header = core_.under();
+  if (here_.place)
     predict_waits();
   halting_ = a.digest;
   actors_.dismiss(); // first: work that waits for the device must not begin
   ++turn_;
-  if (digest_ != 0)
-    node().links().cancel(digest_);
-  if (digest_ != 0) {
-    cancelled_ = digest_;
+  if (digest() != 0) {
+    node().links().cancel(digest());
+    cancelled_ = digest();
     cancelled_since_ = adopted_since_;
   }
-  digest_ = 0;
-  evaluating_ = 0;
+  here_.plan = nullptr;
+  evaluation_.halt();
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   noted_.clear();
   keeping_.clear();
@@ -324,26 +336,26 @@ void job_actor::act(const adopt& a) {
   plan->digest = a.digest;
   plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
     if (const auto self = caf::actor_cast<caf::actor>(weak))
-      caf::anon_send(self, job_later{[this] { halted_if_still(); }});
+      caf::anon_send(self, later{[this] { halted_if_still(); }});
   });
   lease_ = plan->lease;
-  digest_ = a.digest;
+  here_.plan = plan;
   adopted_since_ = a.place.since;
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = world_->make_unit(u);
   // A step that is rolled forward at once may need their gradients.
   kept_arriving_ = std::exchange(arriving_, {});
-  send(this, job_later{[this] { kept_arriving_.clear(); }});
+  send(this, later{[this] { kept_arriving_.clear(); }});
   actors_.start(this, world_, std::move(plan));
-  load_text();
+  text_.load();
 }
 
 /// The epoch of the sub-plan with that digest: this one or the one before.
-core::epoch job_actor::since_of(std::uint64_t digest) const {
-  return digest == digest_      ? adopted_since_
-         : digest == cancelled_ ? cancelled_since_
-                                : 0;
+core::epoch job_actor::since_of(std::uint64_t plan) const {
+  return plan == digest()     ? adopted_since_
+         : plan == cancelled_ ? cancelled_since_
+                              : 0;
 }
 
 void job_actor::act(const core::job_action::send& a) {
@@ -355,7 +367,7 @@ void job_actor::act(const core::job_action::send& a) {
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
   wait_.reset();
-  load_text();
+  text_.load();
   take_digests(a);
   actors_.begin_step(a.step);
   if (!actors_.reduces()) // if this peer only keeps copies
@@ -363,7 +375,7 @@ void job_actor::act(const run_step& a) {
 }
 
 void job_actor::on_computed(const step_computed& m) {
-  if (digest_ == 0)
+  if (digest() == 0)
     return;
   computed_ = m;
   trace_reducing(!reduced_);
@@ -371,7 +383,7 @@ void job_actor::on_computed(const step_computed& m) {
 }
 
 void job_actor::on_reduced(const step_reduced& m) {
-  if (digest_ == 0)
+  if (digest() == 0)
     return;
   reduced_ = m;
   if (actors_.stages().empty()) // if this peer only follows
@@ -387,7 +399,7 @@ void job_actor::prepare_if_complete() {
     return;
   trace_reducing(false);
   event::prepared vote;
-  vote.digest = digest_;
+  vote.digest = digest();
   vote.step = reduced_->step;
   vote.units = std::move(reduced_->squares);
   for (const microbatch_loss& l : reduced_->losses) {
@@ -401,8 +413,8 @@ void job_actor::prepare_if_complete() {
   vote.digests = digests_;
   if (!actors_.stages().empty())
     node().worked(id(), computed_->busy);
-  took_.computing = computed_->elapsed;
-  took_.reducing = std::max<core::nanoseconds>(
+  here_.took.computing = computed_->elapsed;
+  here_.took.reducing = std::max<core::nanoseconds>(
     steady_now() - step_began_ - computed_->elapsed, 0);
   computed_.reset();
   reduced_.reset();
@@ -452,14 +464,14 @@ void job_actor::act(const apply& a) {
 
 void job_actor::act(const step_known& a) {
   if (a.took.whole > 0) // the reporter's value, if we did not run the step
-    took_ = a.took;
+    here_.took = a.took;
   else if (step_began_ != 0)
-    took_.whole = steady_now() - step_began_;
+    here_.took.whole = steady_now() - step_began_;
   bubble_permille_ = a.bubble_permille;
   wait_.reset();
   log_step(a.record);
   log_if_bad(a.record);
-  warm_text();
+  text_.warm();
 }
 
 void job_actor::act(const committed& a) {
@@ -470,7 +482,7 @@ void job_actor::act(const committed& a) {
   p.record = a.record;
   p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();
-  p.took = took_;
+  p.took = here_.took;
   p.bubble_permille = bubble_permille_;
   for (const core::peer_id& peer : members())
     if (peer != node().self())
@@ -486,7 +498,7 @@ void job_actor::fail(const std::string& why) {
   const std::uint64_t under_way = std::max<std::uint64_t>(
     core_.step_in_progress(), config_.entry.origin_step + 1);
   node().propose_end(id(), core::job_state::failed, under_way - 1,
-                     header_.since, why);
+                     here_.header.since, why);
 }
 
 void job_actor::act(const lost_state& a) {

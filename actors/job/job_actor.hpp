@@ -8,11 +8,13 @@
 //   job_state_digests.cpp     digests of state, against faulty memory
 //   job_unit_arrivals.cpp     units that come and go while steps run
 //   job_saving.cpp            checkpoints, and which of them stay on the disk
-//   job_evaluation.cpp        evaluations
 //   job_stalls.cpp            what is done when the job does not move
 //   job_remarks.cpp           the log: steps, and remarks to other members
-//   job_text.cpp              the text, for the data source
 //   job_trace.cpp             entries in the node's trace
+//   job_parts.cpp             actions for its parts, and their events
+// Its parts are objects of their own (job_context.hpp):
+//   job_text.hpp              the text, for the data source
+//   job_evaluation.hpp        evaluations
 // Private to these files.
 #pragma once
 
@@ -20,15 +22,16 @@
 #include "actors/checkpoint/checkpointer.hpp"
 #include "actors/checkpoint/shard_writer.hpp"
 #include "actors/job/job.hpp"
+#include "actors/job/job_context.hpp"
+#include "actors/job/job_evaluation.hpp"
+#include "actors/job/job_text.hpp"
 #include "actors/job/plan_actors.hpp"
 #include "actors/reduction/reducer.hpp"
-#include "actors/training/evaluator.hpp"
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/stall_watch.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
-#include "runtime/model/data/corpus.hpp"
 
 #include <caf/all.hpp>
 
@@ -39,20 +42,15 @@
 
 namespace shoal::actors {
 
-/// The completion of something elsewhere; runs in the actor.
-struct job_later {
-  std::function<void()> run;
-};
-
-class job_actor : public caf::event_based_actor {
+class job_actor : public caf::event_based_actor,
+                  private job_text::events,
+                  private job_evaluation::events {
 public:
   job_actor(caf::actor_config& cfg, job_config config, world_ptr world);
   const char* name() const override { return "job"; }
   caf::behavior make_behavior() override;
 
 private:
-  using text_ptr = std::shared_ptr<const model::corpus>;
-
   runtime::context& node() { return *config_.node; }
   const runtime::run_config& run() const { return world_->run; }
   core::island_id id() const { return {config_.entry.id, config_.island}; }
@@ -65,6 +63,17 @@ private:
   void report_holds();
   void on_drain();
   void cancel_if_at_rest();
+
+  job_context make_context();
+  std::uint64_t digest() const { return here_.digest(); }
+
+  // Events of the parts.
+  void text_loaded(const job_text::text_ptr& text) override;
+  void text_damaged() override;
+  void text_unusable(const std::string& why) override { fail(why); }
+  void text_found() override;
+  void
+  evaluated(std::uint64_t step, const std::optional<eval_summed>& sum) override;
 
   // One overload for each action.
   void act(const core::job_action::halt& a);
@@ -109,7 +118,6 @@ private:
   void on_computed(const step_computed& m);
   void on_reduced(const step_reduced& m);
   void prepare_if_complete();
-  void on_eval_part();
   void log(runtime::job_event e);
   void log_step(const core::step_record& r);
   void expect_gradient(std::uint32_t unit);
@@ -128,11 +136,6 @@ private:
   kernels::adamw_options optimizer(std::uint64_t step, double norm) const;
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
-  void load_text();
-  void warm_text();
-  void read_text();
-  void fetch_text();
-  void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
   void log_checkpoint(const core::checkpoint_ref& checkpoint);
   void publish(const core::checkpoint_ref& checkpoint);
@@ -208,7 +211,7 @@ private:
   void load_from(loading l);
   void read_files(const loading& l);
   void note_once(const std::string& text);
-  std::vector<core::peer_id> members() const;
+  std::vector<core::peer_id> members() const { return here_.members(); }
   std::string name_of(const core::peer_id& peer) const;
 
   // Stalls.
@@ -230,37 +233,29 @@ private:
   job_config config_;
   world_ptr world_;
   core::job_core core_;
+  job_context here_;
+  job_text text_;
+  job_evaluation evaluation_;
   plan_actors actors_;
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
   core::job_core::phase traced_ = core::job_core::phase::idle;
   bool reducing_ = false; ///< as shown in the trace
 
-  std::shared_ptr<const core::view> view_;
-  std::optional<core::island_place> place_;
   core::epoch logged_since_ = 0;
   std::uint64_t turn_ = 0;               ///< counts halts
   std::uint64_t cancelled_ = 0;          ///< digest of the former sub-plan
   core::epoch cancelled_since_ = 0;      ///< its epoch
-  std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
   core::epoch adopted_since_ = 0;        ///< epoch of the adopted sub-plan
   std::optional<std::uint64_t> halting_; ///< digest to confirm by `halted`
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
-  text_ptr text_;
   /// Number of checkpoints that others have written in place of this peer,
   /// whose disk refused its part, and the number after which it tries again:
   /// one checkpoint is lost if that fails.
   std::size_t left_out_ = 0;
   std::size_t left_out_max_ = left_out_first;
   static constexpr std::size_t left_out_first = 4, left_out_most = 256;
-  bool loading_text_ = false;
-  bool text_warmed_ = false; ///< tried already, only once
-
-  std::uint64_t evaluating_ = 0;
-  int eval_parts_ = 0; ///< parts that this peer still waits for
-  std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
-  core::step_time took_;                  ///< of the newest committed step
   std::uint32_t bubble_permille_ = 0;     ///< of the same step
   std::optional<step_computed> computed_; ///< by this peer, for the step in
                                           ///< progress
@@ -318,7 +313,6 @@ private:
   unsigned ticks_ = 0;
 
   core::stall_watch watch_;
-  core::job_header header_;          ///< of place_
   std::optional<core::remark> wait_; ///< what the job waits for
   core::nanoseconds predicted_ = 0;  ///< longest time without a change
   bool alone_ = true;                ///< no other job shares the devices
@@ -333,5 +327,3 @@ private:
 };
 
 } // namespace shoal::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_later)

@@ -51,7 +51,7 @@ void job_actor::act(const fetch_checkpoint& a) {
 /// The round failed: tries again later.
 void job_actor::fetch_again(const fetch_checkpoint& a) {
   feed(event::checkpoint_missing{a.digest, a.checkpoint});
-  delayed_send(this, ask_again_after, job_later{[this, a, turn = turn_] {
+  delayed_send(this, ask_again_after, later{[this, a, turn = turn_] {
                  if (over_ || turn != turn_)
                    return;
                  fetch_checkpoint all = a;

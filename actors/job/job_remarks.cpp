@@ -24,7 +24,7 @@ void job_actor::log_remark(const core::remark& r) {
   runtime::job_event e;
   e.kind = runtime::job_event_kind::notice;
   e.step = r.step;
-  e.epoch = view_ ? view_->number : 0;
+  e.epoch = here_.view ? here_.view->number : 0;
   e.text = r.text;
   e.waits = r.waits;
   e.digest = r.wanted;
@@ -78,14 +78,14 @@ void job_actor::note_once(const std::string& text) {
 
 core::remark
 job_actor::remark_of(std::uint64_t step, const std::string& text) const {
-  core::remark r{header_, step, text, {}, false};
+  core::remark r{here_.header, step, text, {}, false};
   r.on.job = config_.entry.id;
   r.on.island = config_.island;
   return r;
 }
 
 bool job_actor::reports() const {
-  return place_ && place_->reporter.peer == config_.node->self();
+  return here_.place && here_.place->reporter.peer == config_.node->self();
 }
 
 /// Every member that logs the step derives this by itself.
@@ -107,6 +107,19 @@ void job_actor::log(runtime::job_event e) {
   node().log().add(config_.entry.id, e);
 }
 
+void job_actor::act(const core::job_action::eval_known& a) {
+  if (a.result.tokens == 0)
+    return; // no text is held out
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::eval;
+  e.step = a.result.version.step;
+  e.epoch = a.result.version.made;
+  e.loss = a.result.loss;
+  e.tokens = a.result.tokens;
+  e.unix_ms = unix_ms();
+  log(e);
+}
+
 void job_actor::log_step(const core::step_record& r) {
   runtime::job_event e;
   e.kind = runtime::job_event_kind::step;
@@ -117,16 +130,17 @@ void job_actor::log_step(const core::step_record& r) {
   e.data = r.data;
   e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
   e.tokens = e.step * world_->tokens_per_step();
-  e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9
-                                       / double(took_.whole)
-                                   : 0;
-  e.computing_s = double(took_.computing) / 1e9;
-  e.reducing_s = double(took_.reducing) / 1e9;
+  e.tokens_per_s = here_.took.whole > 0 ? double(world_->tokens_per_step())
+                                            * 1e9 / double(here_.took.whole)
+                                        : 0;
+  e.computing_s = double(here_.took.computing) / 1e9;
+  e.reducing_s = double(here_.took.reducing) / 1e9;
   e.peers = r.replicas * r.stages;
-  if (place_ && place_->since == r.version.made) { // some peers run several
-                                                   // stages
+  if (here_.place
+      && here_.place->since == r.version.made) { // some peers run several
+                                                 // stages
     std::set<core::peer_id> at_work;
-    for (const core::replica_place& replica : place_->replicas)
+    for (const core::replica_place& replica : here_.place->replicas)
       for (const core::stage_place& s : replica.stages)
         at_work.insert(s.where.peer);
     e.peers = std::uint32_t(at_work.size());

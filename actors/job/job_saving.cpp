@@ -44,7 +44,7 @@ void job_actor::act(const run_checkpoint& a) {
 /// is written at a time: if the former one is still being written, only the
 /// last checkpoint waits for it, since no step runs meanwhile.
 void job_actor::save(const run_checkpoint& a) {
-  if (a.digest != digest_)
+  if (a.digest != digest())
     return;
   const auto units = core::units_written_by(
     writers_of(actors_.plan()->where, *world_->layout, a.unable),
@@ -52,7 +52,7 @@ void job_actor::save(const run_checkpoint& a) {
   if (units.empty() || snapshot_.expired())
     return copy_units(a, units);
   if (a.last) {
-    delayed_send(this, look_after, job_later{[this, a] { save(a); }});
+    delayed_send(this, look_after, later{[this, a] { save(a); }});
     return;
   }
   actors_.pass(refuse_shards{a.step, "the one before is still being written",
@@ -81,7 +81,7 @@ void job_actor::copy_units(const run_checkpoint& a,
           copy_state_out(device, *part.from, part.copy.as<float>());
     },
     [this, a, copy] {
-      if (a.digest == digest_ && !copy->units.empty())
+      if (a.digest == digest() && !copy->units.empty())
         actors_.pass(write_shards{a.step, a.last, copy, a.publisher});
       feed(event::snapshot_taken{a.digest, a.step});
     });
@@ -91,11 +91,11 @@ void job_actor::copy_units(const run_checkpoint& a,
 /// votes any more, only another sub-plan, and the seals before it, can tell all
 /// peers.
 void job_actor::hand_over_if_refused() {
-  if (!world_->disk_refuses || handed_over_ == header_.since
+  if (!world_->disk_refuses || handed_over_ == here_.header.since
       || !core_.should_hand_over())
     return;
-  handed_over_ = header_.since;
-  node().propose_retry(id(), header_.since);
+  handed_over_ = here_.header.since;
+  node().propose_retry(id(), here_.header.since);
 }
 
 void job_actor::act(const begin_anew& a) {
@@ -321,8 +321,8 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
   std::erase_if(not_saved_, [&](std::uint64_t s) { return s < newest; });
   // Jobs may share files: one may have started from another's checkpoint.
   std::vector<core::blob_digest> origins{config_.entry.origin};
-  if (view_)
-    for (const core::job_entry& job : view_->jobs)
+  if (here_.view)
+    for (const core::job_entry& job : here_.view->jobs)
       origins.push_back(job.origin);
   auto wanted = [published = published_, failed = not_saved_, newest,
                  saving = saving_](std::uint64_t step) {

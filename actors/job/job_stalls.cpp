@@ -129,12 +129,12 @@ void job_actor::record(const core::job_input& input) {
     from = r->from;
   }
   node().flight().add(what, config_.entry.id, core_.step_in_progress(),
-                      std::uint64_t(core_.now_in()), header_.since, from);
+                      std::uint64_t(core_.now_in()), here_.header.since, from);
 }
 
 /// The device may be working on a piece of another job: its time counts too.
 void job_actor::predict_waits() {
-  predicted_ = core::longest_wait(*view_, config_.entry.id, *place_);
+  predicted_ = core::longest_wait(*here_.view, config_.entry.id, *here_.place);
   alone_ = true;
   const auto plan = node().plan();
   if (!plan)
@@ -145,17 +145,17 @@ void job_actor::predict_waits() {
     alone_ = false;
     for (const core::island_place& at : other.islands)
       predicted_ =
-        std::max(predicted_, core::longest_wait(*view_, other.job, at));
+        std::max(predicted_, core::longest_wait(*here_.view, other.job, at));
   }
 }
 
 core::stall_watch::sight job_actor::sight() {
   core::stall_watch::sight s;
-  s.on = header_;
+  s.on = here_.header;
   s.on.job = config_.entry.id;
   s.on.island = config_.island;
-  if (place_)
-    for (const core::member_id& m : place_->sealers)
+  if (here_.place)
+    for (const core::member_id& m : here_.place->sealers)
       s.sealers.push_back(m.peer);
   if (looking_) // the core does not know of it yet
     if (const auto plan = node().plan())
@@ -170,8 +170,7 @@ core::stall_watch::sight job_actor::sight() {
   using phase = core::job_core::phase;
   // The last checkpoint may wait for files, but not while it is being copied.
   const core::nanoseconds device = busy_for(node().device(), config_.entry.id);
-  s.loading = looking_ || core_.loads()
-              || (loading_text_ && !text_ && actors_.is_data_source());
+  s.loading = looking_ || core_.loads() || text_.awaited();
   s.active = core_.should_move() || s.loading
              || (at == phase::checkpointing && device > 0);
   s.halting = at == phase::halting;
@@ -204,7 +203,8 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
   const runtime::disk_meter::reading moved = node().blobs().activity();
   if (s.loading)
     s.mark += moved.bytes + node().blob_bytes_moved();
-  const bool placed = looking_ || (place_ && !place_->replicas.empty());
+  const bool placed =
+    looking_ || (here_.place && !here_.place->replicas.empty());
   if (placed && members().size() > 1)
     s.disk = busy_for(node().disk());
   if (s.disk > 0 && moved.moved_at > 0)
@@ -217,22 +217,22 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
   for (model::unit_index u = 0; u < world_->layout->unit_count(); ++u)
     piece = std::max<std::uint64_t>(piece, 3 * sizeof(float)
                                              * world_->layout->unit_size(u));
-  if (loading_text_)
+  if (text_.loading())
     piece = std::max(piece, config_.entry.data_bytes);
   s.disk_predicted = core::stall_watch::piece_time(piece, moved.bytes_per_s);
   if (!s.loading) // a step may take longer than a piece
-    s.disk_predicted = std::max(s.disk_predicted, took_.whole);
+    s.disk_predicted = std::max(s.disk_predicted, here_.took.whole);
 }
 
 void job_actor::look_for_stalls() {
   if (!watch_.asking())
     sending_to_.clear();
   // While the job does not move: which peers are sending to which.
-  if (!listing_ && header_.digest != 0
+  if (!listing_ && here_.header.digest != 0
       && (watch_.asking() || !flight_why_.empty())) {
     listing_ = true;
     node().links().list_pending(
-      header_.digest, [this, post = poster()](auto all) {
+      here_.header.digest, [this, post = poster()](auto all) {
         post([this, all = std::move(all)] { list_transfers(all); });
       });
   }
@@ -291,7 +291,7 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
       // Without a quorum, a later view would expel a peer that has moved again
       // meanwhile: the stall is examined anew then.
       if (quorum)
-        node().propose_expulsion(a->peer, view_ ? view_->number : 0);
+        node().propose_expulsion(a->peer, here_.view ? here_.view->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
       tell_verdict(core::to_text(*a, node().in_quorum()));
       node().propose_retry(id(), a->since);
@@ -318,7 +318,7 @@ void job_actor::note_verdict(const std::string& text) {
 void job_actor::tell_verdict(const std::string& text) {
   note_verdict(text);
   core::stall_report r;
-  r.on = header_;
+  r.on = here_.header;
   r.on.job = config_.entry.id;
   r.on.island = config_.island;
   r.verdict = text.substr(0, core::stall_verdict_max);

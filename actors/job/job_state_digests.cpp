@@ -36,7 +36,7 @@ void job_actor::take_digests(const run_step& a) {
     [this, post = poster(), a, out] {
       post([this, a, out] {
         --reading_state_;
-        if (a.digest == digest_ && a.step == core_.step_in_progress())
+        if (a.digest == digest() && a.step == core_.step_in_progress())
           digests_ = *out;
         prepare_if_complete();
       });

@@ -74,7 +74,7 @@ job_actor::open_span(const char* what, std::uint32_t unit) {
 /// Whether the unit is still awaited under this attempt and sub-plan.
 bool job_actor::awaits(const receive_unit& a) const {
   const auto at = arriving_.find(a.unit);
-  return a.digest == digest_ && at != arriving_.end()
+  return a.digest == digest() && at != arriving_.end()
          && at->second.asked.version == a.version;
 }
 
@@ -113,7 +113,7 @@ void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
         now->second.copied = true;
       feed(event::arrival_copied{a.digest, a.unit, a.version.step});
       const auto count = core_.arrivals();
-      if (digest_ == a.digest && count.here == count.all)
+      if (digest() == a.digest && count.here == count.all)
         node().say("[job] all state that was to come is here: "
                    + std::to_string(count.all) + " units");
     });
@@ -129,12 +129,12 @@ void job_actor::expect_gradient(std::uint32_t u) {
   buffer into = world_->buffers.get(gradient_bytes(*world_->units.at(u)));
   auto here = [this, a = in.asked, step, into](std::error_code error) {
     const auto at = arriving_.find(a.unit);
-    if (error || a.digest != digest_ || at == arriving_.end()
+    if (error || a.digest != digest() || at == arriving_.end()
         || at->second.asked.version != a.version)
       return;
     at->second.gradients[step] = into;
     feed(event::arrival_reduced{a.digest, a.unit, step});
-    if (digest_ == a.digest && arriving_.contains(a.unit))
+    if (digest() == a.digest && arriving_.contains(a.unit))
       expect_gradient(a.unit);
   };
   node().links().expect(
@@ -161,7 +161,7 @@ void job_actor::act(const apply_arrived& a) {
       const bool full =
         at->second.gradients.size() >= core::arrival_backlog_max;
       at->second.gradients.erase(a.step);
-      if (full && digest_ == a.digest)
+      if (full && digest() == a.digest)
         expect_gradient(a.unit);
       feed(event::arrival_applied{a.digest, a.unit, a.step});
     });
@@ -202,7 +202,7 @@ void job_actor::act(const send_unit& a) {
 /// False once the unit is sent anew, or under another sub-plan.
 bool job_actor::is_leaving(const std::shared_ptr<leaving_unit>& out) const {
   const auto at = leaving_.find({out->asked.to, out->asked.unit});
-  return out->asked.digest == digest_ && at != leaving_.end()
+  return out->asked.digest == digest() && at != leaving_.end()
          && at->second == out;
 }
 
@@ -218,8 +218,8 @@ void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
   auto sent = [this, out, began = steady_now()] {
     core::nanoseconds rest = 0;
     if (out->asked.paced && out->next < out->pieces)
-      rest =
-        core::rest_after_piece(steady_now() - began, took_.whole, out->pieces);
+      rest = core::rest_after_piece(steady_now() - began, here_.took.whole,
+                                    out->pieces);
     send_piece_after(out, rest);
   };
   node().links().send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
@@ -237,7 +237,7 @@ void job_actor::send_piece_after(const std::shared_ptr<leaving_unit>& out,
   const core::nanoseconds nap = std::min(rest, nap_max);
   delayed_send(
     this, std::chrono::nanoseconds(nap),
-    job_later{[this, out, left = rest - nap] { send_piece_after(out, left); }});
+    later{[this, out, left = rest - nap] { send_piece_after(out, left); }});
 }
 
 void job_actor::act(const arrivals_complete& a) {

@@ -25,13 +25,22 @@ blob_set job_actor::job_blobs() const {
   return set;
 }
 
+/// The data source must have them even if its disk refuses: another peer takes
+/// its role only when it is gone.
+blob_set job_actor::needed_blobs() const {
+  blob_set out = job_blobs();
+  out.memory_will_do =
+    here_.place && here_.place->data_source.peer == here_.self;
+  return out;
+}
+
 void job_actor::act(const fetch_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   buffer into = world_->state_buffers.get(state_bytes(*unit));
   node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
   auto arrived_here = [this, unit, into, a](std::error_code error) {
     node().trace().close(config_.entry.id, "fetching state");
-    if (error || a.digest != digest_)
+    if (error || a.digest != digest())
       return; // another sub-plan follows, or has been adopted
     compute(
       [unit, into,
@@ -110,7 +119,7 @@ void job_actor::load_from(loading l) {
     if (error == runtime::errc::not_found || error == runtime::errc::corrupt
         || (l.checkpoint && error == std::errc::bad_message))
       say_missing(l);
-    return l.digest != digest_;
+    return l.digest != digest();
   };
   f.then = [this, l = std::move(l)] { read_files(l); };
   fetch_lasting(std::move(f));
@@ -118,7 +127,7 @@ void job_actor::load_from(loading l) {
 
 /// It was here a moment ago, and now no peer has it completely.
 void job_actor::say_missing(const loading& l) {
-  if (l.checkpoint && l.digest == digest_)
+  if (l.checkpoint && l.digest == digest())
     feed(event::checkpoint_missing{l.digest, *l.checkpoint});
 }
 
@@ -130,7 +139,7 @@ void job_actor::read_files(const loading& l) {
   auto out = std::make_shared<outcome>();
   auto load = [this, l, out] {
     const auto at = world_->units.find(l.unit);
-    if (l.digest != digest_ || at == world_->units.end())
+    if (l.digest != digest() || at == world_->units.end())
       return; // requested by an earlier sub-plan: void
     for (const std::string& name : out->files.damaged)
       note_once(name
@@ -156,7 +165,7 @@ void job_actor::read_files(const loading& l) {
       [this, l, out] {
         if (out->wrong.empty())
           feed(event::loaded{l.digest, l.unit});
-        else if (l.digest == digest_)
+        else if (l.digest == digest())
           fail(out->wrong);
       });
   };
@@ -190,7 +199,7 @@ void job_actor::fetch_lasting(fetching f) {
                   "are: submit it again from a whole directory");
     note_once("data of the job cannot be fetched: " + error.message()
               + "; trying again");
-    delayed_send(this, std::chrono::seconds(1), job_later{[this, all, turn] {
+    delayed_send(this, std::chrono::seconds(1), later{[this, all, turn] {
                    if (over_ || (!all->any_plan && turn != turn_))
                      return;
                    all->holders = members();
@@ -214,7 +223,7 @@ void job_actor::act(const get_blobs& a) {
                      note_once("the disk takes nothing: the text is held in "
                                "memory here");
                    feed(event::blobs_held{});
-                   load_text();
+                   text_.load();
                  }});
 }
 

@@ -1,0 +1,45 @@
+// actors/job/job_parts.cpp -- actions for the parts of a job actor, and their
+// events.
+#include "actors/job/job_actor.hpp"
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+// The text, and evaluations.
+
+void job_actor::text_loaded(const job_text::text_ptr& text) {
+  actors_.add_data_source(text);
+}
+
+void job_actor::text_damaged() {
+  fetch_lasting(
+    {needed_blobs(), members(), true, {}, [this] { text_.fetched(); }});
+}
+
+void job_actor::text_found() {
+  if (have_all(node(), job_blobs()))
+    feed(event::blobs_held{});
+}
+
+void job_actor::act(const run_eval& a) {
+  text_.load();
+  actors_.begin_eval(a.step);
+  evaluation_.begin(a.step, actors_.in_first_replica(), actors_.is_evaluator());
+}
+
+void job_actor::evaluated(std::uint64_t step,
+                          const std::optional<eval_summed>& sum) {
+  event::evaluated done;
+  done.digest = digest();
+  done.step = step;
+  done.known = sum && sum->tokens > 0;
+  if (done.known) {
+    done.loss = sum->loss;
+    done.tokens = sum->tokens;
+  }
+  feed(done);
+}
+
+} // namespace shoal::actors

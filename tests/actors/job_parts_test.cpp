@@ -1,0 +1,296 @@
+// tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone.
+#include "actors/job/job_evaluation.hpp"
+#include "actors/job/job_text.hpp"
+#include "actors/reduction_fixture.hpp"
+#include "actors/small_store.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/model/data/corpus.hpp"
+#include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
+#include "support/folder.hpp"
+
+#include <cmath>
+
+using namespace shoal;
+using namespace shoal::test;
+
+namespace event = core::job_event;
+
+namespace {
+
+constexpr std::uint64_t plan_digest = 7;
+
+struct event_list final : runtime::job_log {
+  void add(core::job_id, const runtime::job_event& e) override {
+    all.push_back(e);
+  }
+  std::vector<runtime::job_event>
+  read(core::job_id, std::uint64_t, std::uint64_t&) const override {
+    return all;
+  }
+  std::vector<runtime::job_event> read_all(core::job_id) const override {
+    return all;
+  }
+  std::vector<runtime::job_event> all;
+};
+
+core::job_config core_config(std::size_t n) {
+  core::job_config out;
+  out.self = peer(n);
+  out.blocks = 2;
+  out.microbatches = 1;
+  out.total_steps = 10;
+  return out;
+}
+
+/// What one peer's parts work with: a job of two blocks.
+struct job_peer {
+  job_peer(network& wire, std::size_t n)
+    : core(core_config(n)), links(wire, peer(n)) {
+    here.self = peer(n);
+    here.world = std::make_shared<actors::job_world>();
+    here.world->layout = small_layout(2, false);
+    here.core = &core;
+    here.links = &links;
+    here.device = &device;
+    here.reductions = &sums;
+    here.disk = &disk;
+    here.blobs = &store;
+    here.log = &log;
+    here.trace = &runtime::no_timeline();
+    here.operations = &runtime::plain_operations();
+    here.post = [this](std::function<void()> run) { turns.push_back(run); };
+    here.post_after = [this](auto, std::function<void()> run) {
+      turns.push_back(std::move(run));
+    };
+    here.send = [this](const core::peer_id& to, const core::job_message& m) {
+      sent.emplace_back(to, m);
+    };
+    here.say = [](const std::string&) {};
+  }
+  void adopt(island_place place) {
+    here.place = place;
+    auto plan = std::make_shared<actors::sub_plan>(std::move(place));
+    plan->digest = plan_digest;
+    here.plan = plan;
+  }
+  /// A view of this many peers.
+  void see(std::size_t peers) {
+    auto view = std::make_shared<core::view>();
+    for (std::size_t n = 0; n < peers; ++n) {
+      core::member& m = view->members.emplace_back();
+      m.id.peer = peer(n);
+      m.name = "peer" + std::to_string(n);
+    }
+    here.view = view;
+  }
+  /// Runs one piece of what waits; false: nothing does.
+  bool step() {
+    for (drawn_queue* q : {&device, &sums, &disk})
+      if (!q->waiting.empty()) {
+        q->run_one();
+        return true;
+      }
+    if (turns.empty())
+      return false;
+    const auto run = std::move(turns.front());
+    turns.pop_front();
+    run();
+    return true;
+  }
+  void settle() {
+    while (step()) {
+    }
+  }
+
+  folder home;
+  small_store store{home.path / "blobs"};
+  core::job_core core;
+  hub links;
+  drawn_queue device, sums, disk;
+  event_list log;
+  std::deque<std::function<void()>> turns;
+  std::vector<std::pair<core::peer_id, core::job_message>> sent;
+  actors::job_context here;
+};
+
+core::member_id member(std::size_t n) {
+  core::member_id out;
+  out.peer = peer(n);
+  return out;
+}
+
+/// Two peers in a pipeline; peer 0 has the roles that exist once.
+island_place two_stages() {
+  island_place a;
+  a.since = 1;
+  a.replicas = {pipeline({{0, 1}, {1, 1}}, 0, 1)};
+  a.data_source = a.evaluator = a.checkpointer = a.reporter = member(0);
+  a.keepers = {member(0), member(1)};
+  a.sealers = {member(0), member(1)};
+  return a;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(job_parts)
+
+// Evaluations.
+
+namespace {
+
+struct evaluations final : actors::job_evaluation::events {
+  void evaluated(std::uint64_t step,
+                 const std::optional<actors::eval_summed>& sum) override {
+    all.emplace_back(step, sum ? sum->loss : -1);
+  }
+  std::vector<std::pair<std::uint64_t, double>> all;
+};
+using evaluation_list = std::vector<std::pair<std::uint64_t, double>>;
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(an_evaluation_ends_when_all_parts_have_come) {
+  for (const bool stage_first : {false, true}) {
+    evaluations seen;
+    actors::job_evaluation part(seen);
+    part.begin(3, true, true);
+    part.computed(2); // of an earlier one
+    if (stage_first)
+      part.computed(3);
+    part.summed({3, 1.5, 10});
+    if (!stage_first)
+      part.computed(3);
+    BOOST_TEST((seen.all == evaluation_list{{3, 1.5}}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_without_a_part_ends_an_evaluation_at_once) {
+  evaluations seen;
+  actors::job_evaluation part(seen);
+  part.begin(3, false, false);
+  BOOST_TEST((seen.all == evaluation_list{{3, -1}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_halted_evaluation_reports_nothing) {
+  evaluations seen;
+  actors::job_evaluation part(seen);
+  part.begin(0, true, false);
+  part.halt();
+  part.computed(0);
+  BOOST_TEST(seen.all.empty());
+}
+
+// The text.
+
+namespace {
+
+struct text_events final : actors::job_text::events {
+  void text_loaded(const actors::job_text::text_ptr& text) override {
+    loaded.push_back(text);
+  }
+  void text_damaged() override { ++damaged; }
+  void text_unusable(const std::string& reason) override { why = reason; }
+  void text_found() override { ++found; }
+  std::vector<actors::job_text::text_ptr> loaded;
+  int damaged = 0;
+  std::string why;
+  int found = 0;
+};
+
+core::blob_digest put_text(runtime::store& store, std::size_t tokens) {
+  model::corpus text;
+  text.train_u8.assign(tokens, 'a');
+  text.validation_u8.assign(tokens, 'b');
+  text.files = {{"a", false, 0, tokens}, {"b", true, 0, tokens}};
+  auto writer = store.write();
+  core::blob_digest out{};
+  const auto bytes = model::serialise(text);
+  BOOST_REQUIRE(!writer->append(std::as_bytes(std::span(bytes))));
+  BOOST_REQUIRE(!writer->commit(out, std::nullopt));
+  return out;
+}
+
+struct text_peer : job_peer {
+  using job_peer::job_peer;
+  text_events seen;
+  actors::job_text part{here, seen};
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(the_data_source_gets_the_text_which_is_read_once) {
+  network wire;
+  text_peer p(wire, 0);
+  p.here.entry.data = put_text(p.store, 1000);
+  p.part.load();
+  BOOST_TEST(!p.part.loading()); // no sub-plan: it is not the data source
+  p.adopt(two_stages());
+  p.part.load();
+  p.part.load();
+  BOOST_TEST(p.part.awaited());
+  BOOST_TEST(p.disk.waiting.size() == 1u);
+  p.settle();
+  BOOST_TEST(p.seen.loaded.size() == 1u);
+  p.part.load();
+  BOOST_TEST(p.disk.waiting.empty());
+  BOOST_REQUIRE(p.seen.loaded.size() == 2u);
+  BOOST_TEST(p.seen.loaded[0] == p.seen.loaded[1]);
+}
+
+BOOST_AUTO_TEST_CASE(a_keeper_that_computes_reads_the_text_ahead) {
+  network wire;
+  text_peer p(wire, 1);
+  p.here.entry.data = put_text(p.store, 1000);
+  island_place place = two_stages();
+  p.adopt(place);
+  p.part.warm();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.empty());
+  place.data_source = member(1);
+  p.adopt(place);
+  p.part.load();
+  BOOST_TEST(p.seen.loaded.size() == 1u); // at once
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_the_store_lost_is_fetched) {
+  network wire;
+  text_peer p(wire, 0);
+  p.adopt(two_stages());
+  p.part.load();
+  BOOST_TEST(p.seen.damaged == 0); // it has never been here
+  static_cast<void>(p.core.step(event::blobs_held{}, 0));
+  p.part.load();
+  BOOST_TEST(p.seen.damaged == 1);
+  BOOST_TEST(p.part.awaited());
+  p.here.entry.data = put_text(p.store, 1000);
+  p.part.fetched();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_is_too_short_is_refused) {
+  network wire;
+  text_peer p(wire, 0);
+  p.here.entry.data = put_text(p.store, 3);
+  p.adopt(two_stages());
+  p.part.load();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.empty());
+  BOOST_TEST(p.seen.why.find("fewer than training.seq_len")
+             != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_a_client_brings_is_found) {
+  network wire;
+  text_peer p(wire, 0);
+  for (int i = 0; i < 5; ++i)
+    p.part.tick();
+  BOOST_TEST(p.seen.found == 0);
+  p.here.entry.data = put_text(p.store, 1000);
+  for (int i = 0; i < 5; ++i)
+    p.part.tick();
+  BOOST_TEST(p.seen.found == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
