@@ -4,8 +4,6 @@
 
 #include "actors/job/job_actor.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/planning/plan_reasons.hpp"
-#include "runtime/core/view_changes.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -82,7 +80,7 @@ job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
     world_(std::move(world)), core_(core_config(config_, *world_)),
     here_(make_context()), text_(here_, *this), evaluation_(*this),
-    watch_(config_.node->self()) {
+    remarks_(here_), moves_(here_, *this), watch_(config_.node->self()) {
 }
 
 job_context job_actor::make_context() {
@@ -122,7 +120,7 @@ caf::behavior job_actor::make_behavior() {
     quit(m.reason);
   });
   delayed_send(this, tick_every, job_tick{});
-  last_step_ = core_config(config_, *world_).last.version.step;
+  remarks_.begin_after(core_config(config_, *world_).last.version.step);
   find_checkpoints();
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
@@ -136,7 +134,7 @@ caf::behavior job_actor::make_behavior() {
                    std::get_if<core::stall_report>(m.message.get()))
         on_report(m.from, *r);
       else if (const auto* r = std::get_if<core::remark>(m.message.get()))
-        log_remark(*r);
+        remarks_.take(*r);
       else
         feed(event::received{m.from, *m.message});
       if (std::holds_alternative<core::drain_request>(*m.message))
@@ -162,9 +160,8 @@ caf::behavior job_actor::make_behavior() {
       delayed_send(this, tick_every, job_tick{});
       if (config_.alive)
         *config_.alive = steady_now();
-      ++ticks_;
       text_.tick();
-      repeat_wait();
+      remarks_.tick();
       feed(event::tick{});
       hand_over_if_refused();
       look_for_stalls();
@@ -192,6 +189,29 @@ void job_actor::feed(core::job_input input) {
   report_holds();
 }
 
+void job_actor::trace_phase() {
+  const core::job_core::phase now = core_.now_in();
+  if (now == traced_)
+    return;
+  runtime::timeline& trace = node().trace();
+  trace.close(config_.entry.id, to_text(traced_));
+  trace.open(config_.entry.id, to_text(now),
+             {{"step", core_.step_in_progress()}});
+  traced_ = now;
+}
+
+/// This peer's share of the step is computed, but not yet completely reduced.
+void job_actor::trace_reducing(bool now) {
+  if (now == reducing_)
+    return;
+  reducing_ = now;
+  if (now)
+    node().trace().open(config_.entry.id, "reducing",
+                        {{"step", core_.step_in_progress()}});
+  else
+    node().trace().close(config_.entry.id, "reducing");
+}
+
 void job_actor::on_drain() {
   feed(event::drain{});
   cancel_if_at_rest();
@@ -205,7 +225,8 @@ void job_actor::cancel_if_at_rest() {
   const bool nowhere = here_.place && here_.place->replicas.empty();
   if (nowhere || core_.awaits_checkpoint()
       || (at == phase::gated && core_.step_in_progress() <= 1))
-    node().propose_end(id(), core::job_state::cancelled, last_step_, 0);
+    node().propose_end(id(), core::job_state::cancelled, remarks_.last_step(),
+                       0);
 }
 
 void job_actor::report_holds() {
@@ -219,40 +240,17 @@ void job_actor::report_holds() {
 
 void job_actor::on_view(const job_view& m) {
   const auto before = std::exchange(here_.view, m.view);
-  if (names_.size() > names_max)
-    names_.clear();
-  for (const core::member& member : here_.view->members)
-    names_[member.id.peer] = member.name;
+  remarks_.learn_names();
   event::view_changed change{m.view->number, std::nullopt, members()};
   if (m.place)
     change.place = m.place->islands.at(config_.island);
-  if (change.place && change.place->since != logged_since_) {
-    logged_since_ = change.place->since;
-    runtime::job_event e;
-    e.kind = runtime::job_event_kind::view;
-    e.epoch = m.view->number;
-    e.peers = std::uint32_t(m.view->members.size());
-    e.text = core::to_text(*m.view, *m.place);
-    if (before)
-      e.cause = core::changes_text(*before, *m.view, config_.entry.id);
-    e.unix_ms = unix_ms();
-    log(e);
-    const std::string rare = core::rare_copies_text(
-      config_.entry, *change.place,
-      run().checkpoint_enable ? std::uint64_t(run().checkpoint_interval) : 0);
-    if (!rare.empty())
-      note_once(rare);
-  }
+  if (change.place)
+    remarks_.log_view(before.get(), *m.place, *change.place);
   change.former = here_.view->lapsed;
   change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   feed(std::move(change));
   if (here_.place)
     predict_waits();
-}
-
-std::string job_actor::name_of(const core::peer_id& peer) const {
-  const auto at = names_.find(peer);
-  return at == names_.end() ? core::short_name(peer) : at->second;
 }
 
 std::function<void(std::function<void()>)> job_actor::poster() {
@@ -300,7 +298,7 @@ void job_actor::act(const halt& a) {
   here_.plan = nullptr;
   evaluation_.halt();
   verified_ = std::make_shared<std::set<core::blob_digest>>();
-  noted_.clear();
+  remarks_.halt();
   keeping_.clear();
   computed_.reset();
   reduced_.reset();
@@ -321,7 +319,7 @@ void job_actor::halted_if_still() {
     if (halting_ != digest)
       return; // yet another sub-plan, with its own fence
     halting_.reset();
-    drop_unfinished_arrivals();
+    moves_.halt();
     // Transfers that the queues have started since: units served or saved.
     if (cancelled_ != 0)
       node().links().cancel(cancelled_);
@@ -344,9 +342,7 @@ void job_actor::act(const adopt& a) {
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = world_->make_unit(u);
-  // A step that is rolled forward at once may need their gradients.
-  kept_arriving_ = std::exchange(arriving_, {});
-  send(this, later{[this] { kept_arriving_.clear(); }});
+  moves_.adopt();
   actors_.start(this, world_, std::move(plan));
   text_.load();
 }
@@ -366,7 +362,7 @@ void job_actor::act(const core::job_action::send& a) {
 
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
-  wait_.reset();
+  remarks_.wait_over();
   text_.load();
   take_digests(a);
   actors_.begin_step(a.step);
@@ -421,34 +417,19 @@ void job_actor::prepare_if_complete() {
   feed(std::move(vote));
 }
 
-kernels::adamw_options
-job_actor::optimizer(std::uint64_t step, double norm) const {
-  kernels::adamw_options options;
-  options.learning_rate = runtime::learning_rate(run(), std::int64_t(step));
-  options.beta1 = run().beta1;
-  options.beta2 = run().beta2;
-  options.epsilon = run().eps;
-  options.weight_decay = run().weight_decay;
-  options.step = step;
-  options.gradient_scale = model::clip_scale(norm, run().max_norm);
-  return options;
-}
-
 void job_actor::act(const apply& a) {
   std::vector<std::pair<unit_ptr, buffer>> units; // with gradients that were
                                                   // kept aside
-  for (std::uint32_t u : a.units) {
-    auto& [unit, gradients] = units.emplace_back(world_->units.at(u), buffer{});
-    if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
-      gradients = at->second.gradients.at(a.step);
-  }
+  for (std::uint32_t u : a.units)
+    units.emplace_back(world_->units.at(u), moves_.kept_gradients(u, a.step));
   if (!std::isfinite(a.grad_norm)) { // such a step leaves the state unchanged
     compute([](kernels::backend&) {},
             [this, step = a.step] { feed(event::applied{step}); });
     return;
   }
   compute(
-    [units, options = optimizer(a.step, a.grad_norm), trace = &node().trace(),
+    [units, options = optimizer_of(run(), a.step, a.grad_norm),
+     trace = &node().trace(),
      operations = &node().operations(id())](kernels::backend& d) {
       const runtime::timeline_span span(*trace,
                                         runtime::timeline::queue::device,
@@ -468,9 +449,8 @@ void job_actor::act(const step_known& a) {
   else if (step_began_ != 0)
     here_.took.whole = steady_now() - step_began_;
   bubble_permille_ = a.bubble_permille;
-  wait_.reset();
-  log_step(a.record);
-  log_if_bad(a.record);
+  remarks_.wait_over();
+  remarks_.log_step(a.record, bubble_permille_);
   text_.warm();
 }
 
@@ -502,11 +482,12 @@ void job_actor::fail(const std::string& why) {
 }
 
 void job_actor::act(const lost_state& a) {
-  note(a.last,
-       "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
-         + std::to_string(a.last) + "; resuming at step "
-         + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
-         + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
+  remarks_.note(
+    a.last,
+    "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
+      + std::to_string(a.last) + "; resuming at step "
+      + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
+      + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
 }
 
 /// Reported only on this node: the others know better what was lost.
@@ -515,13 +496,12 @@ void job_actor::act(const went_back& a) {
     "the run went back to step " + std::to_string(a.kept)
     + " while this peer had no part in it; what it heard of up to step "
     + std::to_string(a.last) + " is run again";
-  log_remark(remark_of(a.last, text));
-  node().say("[job] " + text);
+  remarks_.note_here(a.last, text);
 }
 
 void job_actor::act(const waiting& a) {
-  note_wait(core_.step_in_progress(), "waiting: " + a.why,
-            a.for_data ? config_.entry.data : core::blob_digest{});
+  remarks_.note_wait(core_.step_in_progress(), "waiting: " + a.why,
+                     a.for_data ? config_.entry.data : core::blob_digest{});
 }
 
 void job_actor::act(const finished& a) {

@@ -6,15 +6,14 @@
 //   job_checkpoint_fetch.cpp  fetches a checkpoint before it is restored
 //   job_state_copies.cpp      copies of state, against the death of peers
 //   job_state_digests.cpp     digests of state, against faulty memory
-//   job_unit_arrivals.cpp     units that come and go while steps run
 //   job_saving.cpp            checkpoints, and which of them stay on the disk
 //   job_stalls.cpp            what is done when the job does not move
-//   job_remarks.cpp           the log: steps, and remarks to other members
-//   job_trace.cpp             entries in the node's trace
 //   job_parts.cpp             actions for its parts, and their events
 // Its parts are objects of their own (job_context.hpp):
 //   job_text.hpp              the text, for the data source
 //   job_evaluation.hpp        evaluations
+//   job_remarks.hpp           the log, and notices to other members
+//   unit_moves.hpp            units that come and go while steps run
 // Private to these files.
 #pragma once
 
@@ -24,13 +23,14 @@
 #include "actors/job/job.hpp"
 #include "actors/job/job_context.hpp"
 #include "actors/job/job_evaluation.hpp"
+#include "actors/job/job_remarks.hpp"
 #include "actors/job/job_text.hpp"
 #include "actors/job/plan_actors.hpp"
+#include "actors/job/unit_moves.hpp"
 #include "actors/reduction/reducer.hpp"
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/stall_watch.hpp"
-#include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 
 #include <caf/all.hpp>
@@ -44,7 +44,8 @@ namespace shoal::actors {
 
 class job_actor : public caf::event_based_actor,
                   private job_text::events,
-                  private job_evaluation::events {
+                  private job_evaluation::events,
+                  private unit_moves::events {
 public:
   job_actor(caf::actor_config& cfg, job_config config, world_ptr world);
   const char* name() const override { return "job"; }
@@ -74,6 +75,9 @@ private:
   void text_found() override;
   void
   evaluated(std::uint64_t step, const std::optional<eval_summed>& sum) override;
+  void moved(const core::job_input& what) override { feed(what); }
+  void state_reading() override { ++reading_state_; }
+  void state_read() override;
 
   // One overload for each action.
   void act(const core::job_action::halt& a);
@@ -118,22 +122,7 @@ private:
   void on_computed(const step_computed& m);
   void on_reduced(const step_reduced& m);
   void prepare_if_complete();
-  void log(runtime::job_event e);
-  void log_step(const core::step_record& r);
-  void expect_gradient(std::uint32_t unit);
-  struct leaving_unit;
-  std::shared_ptr<void> open_span(const char* what, std::uint32_t unit);
-  bool awaits(const core::job_action::receive_unit& a) const;
-  void expect_piece(const core::job_action::receive_unit& a,
-                    const std::shared_ptr<void>& span);
-  void take_copy(const core::job_action::receive_unit& a, const buffer& copy);
-  bool is_leaving(const std::shared_ptr<leaving_unit>& out) const;
-  void send_piece(const std::shared_ptr<leaving_unit>& out);
-  void send_piece_after(const std::shared_ptr<leaving_unit>& out,
-                        core::nanoseconds rest);
-  void drop_unfinished_arrivals();
   void take_digests(const core::job_action::run_step& a);
-  kernels::adamw_options optimizer(std::uint64_t step, double norm) const;
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
   void hold(const core::checkpoint_ref& checkpoint);
@@ -148,23 +137,6 @@ private:
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
-  /// Logs a line that every peer of the job derives by itself. The job's
-  /// reporter also sends it to the members that are no peers of the job.
-  void note(std::uint64_t step, const std::string& text);
-  /// Logs a line that only this peer knows, and sends it to all members.
-  void note_own(std::uint64_t step, const std::string& text);
-  /// Logs what the job waits for. The reporter sends it to all members, and
-  /// repeats it for members that join later.
-  /// @param wanted digest of bytes that a follower can upload; zero: none
-  void note_wait(std::uint64_t step, const std::string& why,
-                 const core::blob_digest& wanted = {});
-  void log_remark(const core::remark& r);
-  void tell_members(const core::remark& r);
-  void repeat_wait();
-  void log_if_bad(const core::step_record& r);
-  bool reports() const; ///< whether this peer is the reporter of the present
-                        ///< assignment
-  core::remark remark_of(std::uint64_t step, const std::string& text) const;
   void fail(const std::string& why);
 
   /// Device work, then `then` in this actor.
@@ -210,9 +182,7 @@ private:
   void initialise(model::unit_index unit, std::uint64_t digest);
   void load_from(loading l);
   void read_files(const loading& l);
-  void note_once(const std::string& text);
   std::vector<core::peer_id> members() const { return here_.members(); }
-  std::string name_of(const core::peer_id& peer) const;
 
   // Stalls.
   void record(const core::job_input& input);
@@ -222,7 +192,6 @@ private:
   void look_for_stalls();
   void on_report(const core::peer_id& from, const core::stall_report& r);
   void carry_out(const core::stall_watch::actions& actions);
-  void note_verdict(const std::string& text);
   void keep_flight(std::string why);
   void tell_verdict(const std::string& text);
   void write_flight();
@@ -236,13 +205,14 @@ private:
   job_context here_;
   job_text text_;
   job_evaluation evaluation_;
+  job_remarks remarks_;
+  unit_moves moves_;
   plan_actors actors_;
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
   core::job_core::phase traced_ = core::job_core::phase::idle;
   bool reducing_ = false; ///< as shown in the trace
 
-  core::epoch logged_since_ = 0;
   std::uint64_t turn_ = 0;               ///< counts halts
   std::uint64_t cancelled_ = 0;          ///< digest of the former sub-plan
   core::epoch cancelled_since_ = 0;      ///< its epoch
@@ -274,49 +244,18 @@ private:
   /// disk queue.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();
-  std::set<std::string> noted_;                ///< texts under this sub-plan
-  std::map<core::peer_id, std::string> names_; ///< of members, also former ones
-  static constexpr std::size_t names_max = 4096; ///< beyond it only present
-                                                 ///< members
-  /// A unit that arrives at this peer.
-  struct arriving_unit {
-    core::job_action::receive_unit asked;
-    bool copied = false;
-    std::uint64_t expected = 0; ///< gradients are posted up to this step
-    std::map<std::uint64_t, buffer> gradients; ///< kept aside, by step
-    buffer copy;                               ///< until it is complete
-    std::uint32_t pieces_expected = 0;
-    std::uint32_t pieces_left = 0;
-  };
-  std::map<std::uint32_t, arriving_unit> arriving_;
-  /// Units of the former sub-plan, while this one is adopted.
-  std::map<std::uint32_t, arriving_unit> kept_arriving_;
-  /// A copy that leaves this peer, piece by piece.
-  struct leaving_unit {
-    core::job_action::send_unit asked;
-    buffer copy;
-    std::uint32_t next = 0; ///< next piece
-    std::uint32_t pieces = 0;
-    std::shared_ptr<void> span;
-  };
-  std::map<std::pair<core::peer_id, std::uint32_t>,
-           std::shared_ptr<leaving_unit>>
-    leaving_;
   int reading_state_ = 0;     ///< copies and digests in progress: delay apply
   bool looking_ = false;      ///< at checkpoints on the disk; inputs wait
   bool saving_fails_ = false; ///< has been reported
   std::set<core::peer_id> refusing_; ///< peers whose full disk has been
                                      ///< reported
   core::epoch handed_over_ = 0;      ///< sub-plan that was asked to begin anew
-  std::uint64_t last_step_ = 0;      ///< newest committed step in the log
   job_holds reported_;
-  unsigned ticks_ = 0;
 
   core::stall_watch watch_;
-  std::optional<core::remark> wait_; ///< what the job waits for
-  core::nanoseconds predicted_ = 0;  ///< longest time without a change
-  bool alone_ = true;                ///< no other job shares the devices
-  bool listing_ = false;             ///< a list of transfers has been requested
+  core::nanoseconds predicted_ = 0; ///< longest time without a change
+  bool alone_ = true;               ///< no other job shares the devices
+  bool listing_ = false;            ///< a list of transfers has been requested
   std::vector<core::peer_id> sending_to_;
   std::vector<std::string> under_way_;     ///< transfers, as text
   std::string flight_why_;                 ///< reason of a pending flight

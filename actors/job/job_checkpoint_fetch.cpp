@@ -88,13 +88,14 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
         if (over_ || turn != turn_)
           return;
         for (const std::string& name : out->damaged)
-          note_once(name
-                    + " is damaged here: it was set aside, and is fetched "
-                      "from a peer that has it");
+          remarks_.note_once(
+            name
+            + " is damaged here: it was set aside, and is fetched "
+              "from a peer that has it");
         if (!out->wrong.empty())
-          note_once("the checkpoint of step "
-                    + std::to_string(a.checkpoint.step)
-                    + " cannot be used: " + out->wrong);
+          remarks_.note_once("the checkpoint of step "
+                             + std::to_string(a.checkpoint.step)
+                             + " cannot be used: " + out->wrong);
         if (out->damaged.empty() && out->wrong.empty())
           feed(event::checkpoint_fetched{a.digest, a.checkpoint});
         else
@@ -112,9 +113,10 @@ void job_actor::on_offer(const runtime::checkpoint_offered& m) {
     if (c.step == m.step)
       offered = {c.step, m.manifest, c.since};
   if (!offered) {
-    note_once("a checkpoint of step " + std::to_string(m.step)
-              + " was offered, of which this job has published none: it is not "
-                "used");
+    remarks_.note_once(
+      "a checkpoint of step " + std::to_string(m.step)
+      + " was offered, of which this job has published none: it is not "
+        "used");
     return;
   }
   auto whole = std::make_shared<bool>(false);
@@ -131,8 +133,8 @@ void job_actor::on_offer(const runtime::checkpoint_offered& m) {
         if (*whole)
           hold(c);
         else
-          note_once("the checkpoint of step " + std::to_string(c.step)
-                    + " was offered, but is not whole");
+          remarks_.note_once("the checkpoint of step " + std::to_string(c.step)
+                             + " was offered, but is not whole");
       });
     });
 }
@@ -141,18 +143,18 @@ void job_actor::act(const checkpoint_awaited& a) {
   std::string who;
   for (const core::peer_id& p : a.holders) {
     who += who.empty() ? "" : ", ";
-    who += name_of(p) + " (" + core::short_name(p) + ")";
+    who += remarks_.name_of(p) + " (" + core::short_name(p) + ")";
   }
-  note_wait(a.last,
-            "waiting for the checkpoint of step "
-              + std::to_string(a.checkpoint.step) + ": "
-              + (who.empty() ? "no peer that is here has it" : "held by " + who)
-              + ". Without it the run goes back from step "
-              + std::to_string(a.last) + " to " + std::to_string(a.otherwise)
-              + "; it does so after " + minutes(a.patience)
-              + " (checkpoint.patience_seconds), or on `shoal recover "
-              + config_.entry.name + "`",
-            a.checkpoint.manifest);
+  remarks_.note_wait(
+    a.last,
+    "waiting for the checkpoint of step " + std::to_string(a.checkpoint.step)
+      + ": " + (who.empty() ? "no peer that is here has it" : "held by " + who)
+      + ". Without it the run goes back from step " + std::to_string(a.last)
+      + " to " + std::to_string(a.otherwise) + "; it does so after "
+      + minutes(a.patience)
+      + " (checkpoint.patience_seconds), or on `shoal recover "
+      + config_.entry.name + "`",
+    a.checkpoint.manifest);
 }
 
 } // namespace shoal::actors

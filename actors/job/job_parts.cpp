@@ -29,6 +29,10 @@ void job_actor::act(const run_eval& a) {
   evaluation_.begin(a.step, actors_.in_first_replica(), actors_.is_evaluator());
 }
 
+void job_actor::act(const eval_known& a) {
+  remarks_.log_eval(a.result);
+}
+
 void job_actor::evaluated(std::uint64_t step,
                           const std::optional<eval_summed>& sum) {
   event::evaluated done;
@@ -40,6 +44,31 @@ void job_actor::evaluated(std::uint64_t step,
     done.tokens = sum->tokens;
   }
   feed(done);
+}
+
+// Units that come and go while steps run.
+
+void job_actor::act(const receive_unit& a) {
+  moves_.receive(a);
+}
+
+void job_actor::act(const apply_arrived& a) {
+  moves_.apply(a);
+}
+
+void job_actor::act(const send_unit& a) {
+  actors_.pass(send_gradients{a.unit, a.to});
+  moves_.send(a);
+}
+
+void job_actor::act(const arrivals_complete& a) {
+  node().propose_arrived(id(), a.since);
+}
+
+/// Copies and digests of the state that are in progress delay the vote.
+void job_actor::state_read() {
+  --reading_state_;
+  prepare_if_complete();
 }
 
 } // namespace shoal::actors

@@ -107,7 +107,7 @@ void job_actor::act(const checkpoint_known& a) {
     return std::ranges::find(a.unable, p) == a.unable.end();
   });
   if (std::exchange(saving_fails_, false))
-    note(a.checkpoint.step, "checkpoints are written again");
+    remarks_.note(a.checkpoint.step, "checkpoints are written again");
   log_checkpoint(a.checkpoint);
   actors_.pass(checkpoint_over{a.checkpoint.step});
   drop_old_checkpoints();
@@ -123,24 +123,24 @@ void job_actor::act(const checkpoint_failed& a) {
   if ((!a.trying || a.others) && (!news || saving_fails_))
     return; // already reported
   saving_fails_ = true;
-  const std::string at = name_of(a.at);
-  note(a.step, a.trying
-                 ? "the model of step " + std::to_string(a.step)
-                     + " cannot be written on " + at + ": " + a.why
-                     + (a.others ? "; others write it"
-                                 : "; trying again until it can, or until "
-                                   "the job is cancelled")
-                 : "the checkpoint of step " + std::to_string(a.step)
-                     + " could not be written on " + at + ": " + a.why
-                     + "; the run goes on");
+  const std::string at = remarks_.name_of(a.at);
+  remarks_.note(
+    a.step, a.trying ? "the model of step " + std::to_string(a.step)
+                         + " cannot be written on " + at + ": " + a.why
+                         + (a.others ? "; others write it"
+                                     : "; trying again until it can, or until "
+                                       "the job is cancelled")
+                     : "the checkpoint of step " + std::to_string(a.step)
+                         + " could not be written on " + at + ": " + a.why
+                         + "; the run goes on");
 }
 
 void job_actor::act(const checkpoints_slow& a) {
-  note(a.step,
-       "checkpoints take longer than "
-         + std::to_string(run().checkpoint_interval)
-         + " steps (checkpoint.interval) allow: if all peers died at once, more"
-           " would be run again; the run does not wait for them");
+  remarks_.note(
+    a.step,
+    "checkpoints take longer than " + std::to_string(run().checkpoint_interval)
+      + " steps (checkpoint.interval) allow: if all peers died at once, more"
+        " would be run again; the run does not wait for them");
 }
 
 /// Logs each checkpoint once.
@@ -149,13 +149,7 @@ void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
     return;
   publish(checkpoint);
   not_saved_.erase(checkpoint.step);
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::checkpoint;
-  e.step = checkpoint.step;
-  e.epoch = checkpoint.since;
-  e.digest = checkpoint.manifest;
-  e.unix_ms = unix_ms();
-  log(e);
+  remarks_.log_checkpoint(checkpoint);
 }
 
 /// When lost steps are run again, their earlier checkpoints are void, also if
@@ -218,17 +212,18 @@ void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
                              std::error_code error) {
   world_->disk_refuses = true;
   if (refusing_.insert(node().self()).second)
-    note_own(checkpoint.step, "checkpoints cannot be kept on "
-                                + name_of(node().self()) + ": "
-                                + error.message() + "; others keep them");
+    remarks_.note_own(checkpoint.step, "checkpoints cannot be kept on "
+                                         + remarks_.name_of(node().self())
+                                         + ": " + error.message()
+                                         + "; others keep them");
   feed(event::keep_refused{checkpoint});
 }
 
 /// Removes the rest of a checkpoint that was given up.
 void job_actor::act(const checkpoint_given_up& a) {
-  note(a.checkpoint.step,
-       "the checkpoint of step " + std::to_string(a.checkpoint.step)
-         + " is given up: no peer that is here has it whole");
+  remarks_.note(a.checkpoint.step,
+                "the checkpoint of step " + std::to_string(a.checkpoint.step)
+                  + " is given up: no peer that is here has it whole");
   std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
     return held.manifest == a.checkpoint.manifest
            && held.since <= a.checkpoint.since;
@@ -288,7 +283,7 @@ void job_actor::find_checkpoints() {
       post([this, found] {
         looking_ = false;
         for (const std::string& text : found->notes)
-          note(last_step_, text);
+          remarks_.note(remarks_.last_step(), text);
         checkpoints_ = found->held;
         std::ranges::sort(checkpoints_);
         // Before all other inputs.

@@ -86,10 +86,6 @@ const char* kind_of(const transport::bulk_tag& tag) {
   return kinds[kind < kinds.size() ? kind : 0];
 }
 
-/// Limit of verdicts and other notices under one sub-plan: texts of others take
-/// room.
-constexpr std::size_t noted_max = 64;
-
 /// If a thread of the links shows no activity for this long, it is working on
 /// one piece, as a device may be, and the same budget applies. Normally it goes
 /// round some hundred thousand times a second, and a round takes milliseconds
@@ -189,7 +185,7 @@ core::stall_watch::sight job_actor::sight() {
       std::max({device, busy_for(node().reductions(), config_.entry.id),
                 silent < links_silent_min ? 0 : silent});
   s.predicted = s.loading && alone_ ? 0 : predicted_;
-  s.committed = last_step_;
+  s.committed = remarks_.last_step();
   s.sending_to = sending_to_;
   s.where = looking_ ? "looking for checkpoints" : to_text(at);
   if (s.active && silent >= links_silent_min && s.computing == silent)
@@ -252,7 +248,7 @@ void job_actor::list_transfers(
         && std::ranges::find(sending_to_, t.peer) == sending_to_.end())
       sending_to_.push_back(t.peer);
     under_way_.push_back(
-      std::string(t.sending ? "to " : "from ") + name_of(t.peer) + ": "
+      std::string(t.sending ? "to " : "from ") + remarks_.name_of(t.peer) + ": "
       + kind_of(t.tag) + ", link " + std::to_string(t.tag.link & 0xffff)
       + ", number " + std::to_string(t.tag.sequence) + ", "
       + std::to_string(t.bytes) + " bytes, " + (t.begun ? "begun" : "waits"));
@@ -264,9 +260,10 @@ void job_actor::list_transfers(
 void job_actor::on_report(const core::peer_id& from,
                           const core::stall_report& r) {
   if (!r.verdict.empty()) {
-    note_verdict(r.verdict);
-    if (flight_at_ != last_step_) // a peer that does not seal was not asked
-      keep_flight("told by " + name_of(from) + ": " + r.verdict);
+    remarks_.note_verdict(r.verdict);
+    if (flight_at_
+        != remarks_.last_step()) // a peer that does not seal was not asked
+      keep_flight("told by " + remarks_.name_of(from) + ": " + r.verdict);
     return;
   }
   carry_out(watch_.received(from, r, sight(), steady_now()));
@@ -280,14 +277,16 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::stalled>(&action)) {
       keep_flight(a->why);
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
-      keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
+      keep_flight("asked by " + remarks_.name_of(a->by)
+                  + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
       if (members().size() == 1) { // nobody could expel it, or go on
-        note_verdict(name_of(a->peer) + " is slow: " + a->why);
+        remarks_.note_verdict(remarks_.name_of(a->peer)
+                              + " is slow: " + a->why);
         continue;
       }
       const bool quorum = node().in_quorum();
-      tell_verdict(core::to_text(*a, name_of(a->peer), quorum));
+      tell_verdict(core::to_text(*a, remarks_.name_of(a->peer), quorum));
       // Without a quorum, a later view would expel a peer that has moved again
       // meanwhile: the stall is examined anew then.
       if (quorum)
@@ -296,27 +295,20 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
       tell_verdict(core::to_text(*a, node().in_quorum()));
       node().propose_retry(id(), a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
-      if (flight_at_ != last_step_) { // no other peer has asked
+      if (flight_at_ != remarks_.last_step()) { // no other peer has asked
         keep_flight(a->why);
         write_flight();
       }
       // The others may only see that this peer is gone.
       tell_verdict(
-        core::to_text(*a, name_of(node().self()), node().in_quorum()));
+        core::to_text(*a, remarks_.name_of(node().self()), node().in_quorum()));
       node().hung(a->why);
     }
   }
 }
 
-/// Several peers find the same, in different words: it is logged once.
-void job_actor::note_verdict(const std::string& text) {
-  if (noted_.size() < noted_max
-      && noted_.insert(text.substr(0, text.find(':'))).second)
-    note(core_.step_in_progress(), text);
-}
-
 void job_actor::tell_verdict(const std::string& text) {
-  note_verdict(text);
+  remarks_.note_verdict(text);
   core::stall_report r;
   r.on = here_.header;
   r.on.job = config_.entry.id;
@@ -331,7 +323,7 @@ void job_actor::tell_verdict(const std::string& text) {
 /// that moment.
 void job_actor::keep_flight(std::string why) {
   flight_why_ = std::move(why);
-  flight_at_ = last_step_;
+  flight_at_ = remarks_.last_step();
 }
 
 void job_actor::write_flight() {

@@ -22,7 +22,7 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 } // namespace
 
 /// The copy is made beside the computation, as for units that leave
-/// (job_unit_arrivals.cpp).
+/// (unit_moves.cpp).
 void job_actor::act(const take_copies& a) {
   const core::holdings& holds = actors_.plan()->holds;
   for (const std::uint32_t u : a.own) {
@@ -31,7 +31,7 @@ void job_actor::act(const take_copies& a) {
     std::vector<core::member_id> followers;
     if (holds.computer(0, u).peer == node().self())
       followers = holds.followers(u);
-    ++reading_state_;
+    state_reading();
     node().reductions().submit(
       [unit, copy](kernels::backend& device) {
         copy_state_out(device, *unit, copy.as<float>());
@@ -42,8 +42,7 @@ void job_actor::act(const take_copies& a) {
                       [](std::error_code) {});
         post([this, a, u, copy] {
           keep_copy(a, u, copy);
-          --reading_state_;
-          prepare_if_complete();
+          state_read();
         });
       },
       {config_.entry.id});

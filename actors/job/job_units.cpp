@@ -99,8 +99,8 @@ void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
 }
 
 void job_actor::act(const restore_unit& a) {
-  note_once("restoring from the checkpoint of step "
-            + std::to_string(a.checkpoint.step));
+  remarks_.note_once("restoring from the checkpoint of step "
+                     + std::to_string(a.checkpoint.step));
   std::vector<core::peer_id> holders = a.holders;
   if (!holders.empty()) // spread units over the holders
     std::rotate(holders.begin(),
@@ -142,9 +142,9 @@ void job_actor::read_files(const loading& l) {
     if (l.digest != digest() || at == world_->units.end())
       return; // requested by an earlier sub-plan: void
     for (const std::string& name : out->files.damaged)
-      note_once(name
-                + " is damaged here: it was set aside, and is fetched "
-                  "from a peer that has it");
+      remarks_.note_once(name
+                         + " is damaged here: it was set aside, and is fetched "
+                           "from a peer that has it");
     if (!out->files.damaged.empty()) {
       loading again = l;
       again.holders = members();
@@ -197,8 +197,8 @@ void job_actor::fetch_lasting(fetching f) {
         && ++all->unreadable >= unreadable_rounds_max)
       return fail("the model that it was given says nowhere where its weights "
                   "are: submit it again from a whole directory");
-    note_once("data of the job cannot be fetched: " + error.message()
-              + "; trying again");
+    remarks_.note_once("data of the job cannot be fetched: " + error.message()
+                       + "; trying again");
     delayed_send(this, std::chrono::seconds(1), later{[this, all, turn] {
                    if (over_ || (!all->any_plan && turn != turn_))
                      return;
@@ -220,8 +220,9 @@ void job_actor::act(const release& a) {
 void job_actor::act(const get_blobs& a) {
   fetch_lasting({needed_blobs(), a.holders, false, {}, [this] {
                    if (node().blobs().in_memory(config_.entry.data))
-                     note_once("the disk takes nothing: the text is held in "
-                               "memory here");
+                     remarks_.note_once(
+                       "the disk takes nothing: the text is held in "
+                       "memory here");
                    feed(event::blobs_held{});
                    text_.load();
                  }});

@@ -1,6 +1,8 @@
 // tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone.
 #include "actors/job/job_evaluation.hpp"
+#include "actors/job/job_remarks.hpp"
 #include "actors/job/job_text.hpp"
+#include "actors/job/unit_moves.hpp"
 #include "actors/reduction_fixture.hpp"
 #include "actors/small_store.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -181,6 +183,77 @@ BOOST_AUTO_TEST_CASE(a_halted_evaluation_reports_nothing) {
   BOOST_TEST(seen.all.empty());
 }
 
+// Remarks.
+
+BOOST_AUTO_TEST_CASE(only_the_reporter_sends_what_all_peers_of_the_job_derive) {
+  network wire;
+  for (const std::size_t n : {0u, 1u}) {
+    job_peer p(wire, n);
+    p.see(3);
+    p.adopt(two_stages());
+    actors::job_remarks part(p.here);
+    part.note(4, "something");
+    BOOST_TEST(p.log.all.size() == 1u);
+    BOOST_TEST(p.sent.size() == (n == 0 ? 2u : 0u));
+    part.note_own(4, "something else");
+    BOOST_TEST(p.sent.size() == (n == 0 ? 4u : 2u));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_job_waits_for_is_repeated_until_it_is_over) {
+  network wire;
+  job_peer p(wire, 0);
+  p.see(2);
+  p.adopt(two_stages());
+  actors::job_remarks part(p.here);
+  part.note_wait(4, "waiting");
+  for (int i = 0; i < 100; ++i)
+    part.tick();
+  BOOST_TEST(p.sent.size() == 3u); // once, and twice again
+  part.wait_over();
+  for (int i = 0; i < 100; ++i)
+    part.tick();
+  BOOST_TEST(p.sent.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_verdict_is_logged_once_under_a_sub_plan) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  part.note_verdict("b is slow: one says");
+  part.note_verdict("b is slow: another says");
+  BOOST_TEST(p.log.all.size() == 1u);
+  part.halt();
+  part.note_verdict("b is slow: one says");
+  BOOST_TEST(p.log.all.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(former_members_keep_their_names) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  p.see(3);
+  part.learn_names();
+  p.see(2);
+  part.learn_names();
+  BOOST_TEST(part.name_of(peer(2)) == "peer2");
+  BOOST_TEST(part.name_of(peer(5)) == core::short_name(peer(5)));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_logged_with_the_reason) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  core::step_record r;
+  r.version = {5, 1};
+  r.loss = std::nan("");
+  r.bad = 1;
+  part.log_step(r, 0);
+  BOOST_TEST(part.last_step() == 5u);
+  BOOST_REQUIRE(p.log.all.size() == 2u);
+  BOOST_TEST(p.log.all[1].text.starts_with("step 5 is not applied: its loss"));
+}
+
 // The text.
 
 namespace {
@@ -291,6 +364,101 @@ BOOST_AUTO_TEST_CASE(a_text_that_a_client_brings_is_found) {
   for (int i = 0; i < 5; ++i)
     p.part.tick();
   BOOST_TEST(p.seen.found == 1);
+}
+
+// Units that come and go.
+
+namespace {
+
+struct move_events final : actors::unit_moves::events {
+  void moved(const core::job_input& what) override {
+    copied += std::holds_alternative<event::arrival_copied>(what);
+    reduced += std::holds_alternative<event::arrival_reduced>(what);
+    applied += std::holds_alternative<event::arrival_applied>(what);
+  }
+  void state_reading() override { ++reading; }
+  void state_read() override { --reading; }
+  int copied = 0, reduced = 0, applied = 0;
+  int reading = 0;
+};
+
+struct move_peer : job_peer {
+  move_peer(network& wire, std::size_t n) : job_peer(wire, n) {
+    adopt(two_stages());
+  }
+  model::unit_state& unit(std::uint32_t u) {
+    actors::unit_ptr& out = here.world->units[u];
+    if (!out)
+      out = here.world->make_unit(u);
+    return *out;
+  }
+  move_events seen;
+  actors::unit_moves part{here, seen};
+};
+
+constexpr std::uint32_t moving = 1;
+
+/// Lets all happen that can.
+void settle(network& wire, std::initializer_list<move_peer*> peers) {
+  std::mt19937 random(1);
+  for (bool more = true; more;) {
+    more = false;
+    for (move_peer* p : peers)
+      more |= p->step();
+    for (auto& [k, t] : wire)
+      if (t.into && t.from) {
+        carry(wire, key(k), random);
+        more = true;
+        break;
+      }
+  }
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_unit_arrives_with_the_gradients_of_later_steps) {
+  network wire;
+  move_peer from(wire, 0), to(wire, 1);
+  model::initialise(from.unit(moving), 5);
+  to.part.receive({plan_digest, moving, {3, 1}, peer(0), true});
+  from.part.send({plan_digest, moving, {3, 1}, peer(1), true, false});
+  BOOST_TEST(from.seen.reading == 1); // no step may be applied
+  settle(wire, {&from, &to});
+  BOOST_TEST(from.seen.reading == 0);
+  BOOST_TEST(to.seen.copied == 1);
+  BOOST_TEST(actors::digest_of(to.unit(moving))
+             == actors::digest_of(from.unit(moving)));
+
+  // The gradient of step 4, as the source's reducer sends it.
+  std::ranges::fill(from.unit(moving).gradients(), 0.5f);
+  actors::buffer gradient =
+    from.here.world->buffers.get(actors::gradient_bytes(from.unit(moving)));
+  std::ranges::fill(gradient.as<float>(), 0.5f);
+  from.links.send(peer(1),
+                  actors::make_tag(plan_digest,
+                                   actors::link_kind::arrival_gradient, 0,
+                                   moving, 4),
+                  gradient.shared(), [](std::error_code) {});
+  settle(wire, {&from, &to});
+  BOOST_TEST(to.seen.reduced == 1);
+  to.part.apply({plan_digest, moving, 4, 1.0});
+  to.settle();
+  BOOST_TEST(to.seen.applied == 1);
+  const auto options = actors::optimizer_of(from.here.run(), 4, 1.0);
+  from.here.operations->apply(from.unit(moving), *from.device.backend, options);
+  BOOST_TEST(actors::digest_of(to.unit(moving))
+             == actors::digest_of(from.unit(moving)));
+}
+
+BOOST_AUTO_TEST_CASE(a_halt_drops_a_unit_whose_copy_is_not_complete) {
+  network wire;
+  move_peer to(wire, 1);
+  to.part.receive({plan_digest, moving, {3, 1}, peer(0), true});
+  to.part.receive({plan_digest, moving + 1, {3, 1}, peer(0), false});
+  BOOST_TEST(to.here.world->units.size() == 2u);
+  to.part.halt();
+  BOOST_TEST(!to.here.world->units.contains(moving));
+  BOOST_TEST(to.here.world->units.contains(moving + 1)); // it was here before
 }
 
 BOOST_AUTO_TEST_SUITE_END()
