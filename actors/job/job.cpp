@@ -80,7 +80,8 @@ job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
     world_(std::move(world)), core_(core_config(config_, *world_)),
     here_(make_context()), text_(here_, *this), evaluation_(*this),
-    remarks_(here_), moves_(here_, *this), watch_(config_.node->self()) {
+    remarks_(here_), moves_(here_, *this),
+    stalls_(here_, node(), remarks_, text_) {
 }
 
 job_context job_actor::make_context() {
@@ -132,7 +133,7 @@ caf::behavior job_actor::make_behavior() {
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
-        on_report(m.from, *r);
+        stalls_.received(m.from, *r, looking_);
       else if (const auto* r = std::get_if<core::remark>(m.message.get()))
         remarks_.take(*r);
       else
@@ -164,7 +165,7 @@ caf::behavior job_actor::make_behavior() {
       remarks_.tick();
       feed(event::tick{});
       hand_over_if_refused();
-      look_for_stalls();
+      stalls_.tick(looking_);
     },
     [](const later& m) { m.run(); },
   };
@@ -178,7 +179,7 @@ void job_actor::feed(core::job_input input) {
   while (!inputs_.empty()) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
-    record(next);
+    stalls_.record(next);
     const auto actions =
       node().operations(id()).step(core_, next, steady_now());
     trace_phase();
@@ -250,7 +251,7 @@ void job_actor::on_view(const job_view& m) {
   change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   feed(std::move(change));
   if (here_.place)
-    predict_waits();
+    stalls_.predict();
 }
 
 std::function<void(std::function<void()>)> job_actor::poster() {
@@ -286,7 +287,7 @@ void job_actor::act(const halt& a) {
   here_.place = core_.place();
   here_.header = core_.under();
   if (here_.place)
-    predict_waits();
+    stalls_.predict();
   halting_ = a.digest;
   actors_.dismiss(); // first: work that waits for the device must not begin
   ++turn_;

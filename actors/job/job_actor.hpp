@@ -7,13 +7,13 @@
 //   job_state_copies.cpp      copies of state, against the death of peers
 //   job_state_digests.cpp     digests of state, against faulty memory
 //   job_saving.cpp            checkpoints, and which of them stay on the disk
-//   job_stalls.cpp            what is done when the job does not move
 //   job_parts.cpp             actions for its parts, and their events
 // Its parts are objects of their own (job_context.hpp):
 //   job_text.hpp              the text, for the data source
 //   job_evaluation.hpp        evaluations
 //   job_remarks.hpp           the log, and notices to other members
 //   unit_moves.hpp            units that come and go while steps run
+//   job_stalls.hpp            what is done when the job does not move
 // Private to these files.
 #pragma once
 
@@ -24,13 +24,13 @@
 #include "actors/job/job_context.hpp"
 #include "actors/job/job_evaluation.hpp"
 #include "actors/job/job_remarks.hpp"
+#include "actors/job/job_stalls.hpp"
 #include "actors/job/job_text.hpp"
 #include "actors/job/plan_actors.hpp"
 #include "actors/job/unit_moves.hpp"
 #include "actors/reduction/reducer.hpp"
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
-#include "runtime/core/training/stall_watch.hpp"
 #include "runtime/links/links.hpp"
 
 #include <caf/all.hpp>
@@ -184,18 +184,6 @@ private:
   void read_files(const loading& l);
   std::vector<core::peer_id> members() const { return here_.members(); }
 
-  // Stalls.
-  void record(const core::job_input& input);
-  void predict_waits();
-  core::stall_watch::sight sight();
-  void see_disk(core::stall_watch::sight& s);
-  void look_for_stalls();
-  void on_report(const core::peer_id& from, const core::stall_report& r);
-  void carry_out(const core::stall_watch::actions& actions);
-  void keep_flight(std::string why);
-  void tell_verdict(const std::string& text);
-  void write_flight();
-  void list_transfers(const std::vector<runtime::link_hub::pending>& all);
   blob_set job_blobs() const;
   blob_set needed_blobs() const; ///< the same, depending on the role
 
@@ -207,6 +195,7 @@ private:
   job_evaluation evaluation_;
   job_remarks remarks_;
   unit_moves moves_;
+  job_stalls stalls_;
   plan_actors actors_;
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
@@ -252,16 +241,6 @@ private:
   core::epoch handed_over_ = 0;      ///< sub-plan that was asked to begin anew
   job_holds reported_;
 
-  core::stall_watch watch_;
-  core::nanoseconds predicted_ = 0; ///< longest time without a change
-  bool alone_ = true;               ///< no other job shares the devices
-  bool listing_ = false;            ///< a list of transfers has been requested
-  std::vector<core::peer_id> sending_to_;
-  std::vector<std::string> under_way_;     ///< transfers, as text
-  std::string flight_why_;                 ///< reason of a pending flight
-                                           ///< record
-  int flight_ticks_ = 0;                   ///< since then
-  std::optional<std::uint64_t> flight_at_; ///< newest step at the last stall
   bool over_ = false;
 };
 

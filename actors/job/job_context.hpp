@@ -5,8 +5,8 @@
 // needs.
 //
 // Each part runs in its owner's turns: completions on other threads return by
-// `post`. Each owns its state and knows no other part; it reports to its
-// `events`.
+// `post`. Each owns its state, reports to its `events`, and knows no other part
+// than those that its constructor takes.
 //
 // Threads: the owner's.
 #pragma once
