@@ -81,7 +81,7 @@ job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
     world_(std::move(world)), core_(core_config(config_, *world_)),
     here_(make_context()), text_(here_, *this), evaluation_(*this),
     remarks_(here_), moves_(here_, *this),
-    stalls_(here_, node(), remarks_, text_) {
+    stalls_(here_, node(), remarks_, text_), saving_(here_, remarks_, *this) {
 }
 
 job_context job_actor::make_context() {
@@ -122,7 +122,7 @@ caf::behavior job_actor::make_behavior() {
   });
   delayed_send(this, tick_every, job_tick{});
   remarks_.begin_after(core_config(config_, *world_).last.version.step);
-  find_checkpoints();
+  saving_.look();
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
   return {
@@ -133,7 +133,7 @@ caf::behavior job_actor::make_behavior() {
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
-        stalls_.received(m.from, *r, looking_);
+        stalls_.received(m.from, *r, saving_.looking());
       else if (const auto* r = std::get_if<core::remark>(m.message.get()))
         remarks_.take(*r);
       else
@@ -153,7 +153,7 @@ caf::behavior job_actor::make_behavior() {
         feed(event::checkpointed{m.digest, m.step, m.ok, m.what.manifest,
                                  m.what.bytes, m.why, m.trying, m.at});
       if (m.ok)
-        hold({m.step, m.what.manifest, since_of(m.digest)});
+        saving_.hold({m.step, m.what.manifest, since_of(m.digest)});
     },
     [this](const job_tick&) {
       if (over_)
@@ -164,8 +164,8 @@ caf::behavior job_actor::make_behavior() {
       text_.tick();
       remarks_.tick();
       feed(event::tick{});
-      hand_over_if_refused();
-      stalls_.tick(looking_);
+      saving_.tick();
+      stalls_.tick(saving_.looking());
     },
     [](const later& m) { m.run(); },
   };
@@ -173,7 +173,7 @@ caf::behavior job_actor::make_behavior() {
 
 void job_actor::feed(core::job_input input) {
   inputs_.push_back(std::move(input));
-  if (feeding_ || looking_)
+  if (feeding_ || saving_.looking())
     return;
   feeding_ = true;
   while (!inputs_.empty()) {
@@ -254,26 +254,9 @@ void job_actor::on_view(const job_view& m) {
     stalls_.predict();
 }
 
-std::function<void(std::function<void()>)> job_actor::poster() {
-  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
-    caf::anon_send(self, later{std::move(run)});
-  };
-}
-
-void job_actor::compute(std::function<void(kernels::backend&)> work,
-                        std::function<void()> then) {
-  node().device().submit(
-    std::move(work),
-    [post = poster(), world = world_, then = std::move(then)] {
-      ++world->finished;
-      post(then);
-    },
-    {config_.entry.id});
-}
-
 void job_actor::fence(std::function<void()> then) {
   node().reductions().submit({},
-                             [post = poster(), device = &node().device(),
+                             [post = here_.post, device = &node().device(),
                               then = std::move(then), job = config_.entry.id] {
                                device->submit({}, [post, then] { post(then); },
                                               {job});
@@ -300,7 +283,7 @@ void job_actor::act(const halt& a) {
   evaluation_.halt();
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   remarks_.halt();
-  keeping_.clear();
+  saving_.halt();
   computed_.reset();
   reduced_.reset();
   trace_reducing(false);
@@ -405,7 +388,7 @@ void job_actor::prepare_if_complete() {
   }
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
-  vote.writing = !snapshot_.expired();
+  vote.writing = saving_.writing();
   vote.unable = world_->disk_refuses;
   vote.digests = digests_;
   if (!actors_.stages().empty())
@@ -424,11 +407,11 @@ void job_actor::act(const apply& a) {
   for (std::uint32_t u : a.units)
     units.emplace_back(world_->units.at(u), moves_.kept_gradients(u, a.step));
   if (!std::isfinite(a.grad_norm)) { // such a step leaves the state unchanged
-    compute([](kernels::backend&) {},
-            [this, step = a.step] { feed(event::applied{step}); });
+    here_.compute([](kernels::backend&) {},
+                  [this, step = a.step] { feed(event::applied{step}); });
     return;
   }
-  compute(
+  here_.compute(
     [units, options = optimizer_of(run(), a.step, a.grad_norm),
      trace = &node().trace(),
      operations = &node().operations(id())](kernels::backend& d) {

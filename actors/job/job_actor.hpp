@@ -6,7 +6,6 @@
 //   job_checkpoint_fetch.cpp  fetches a checkpoint before it is restored
 //   job_state_copies.cpp      copies of state, against the death of peers
 //   job_state_digests.cpp     digests of state, against faulty memory
-//   job_saving.cpp            checkpoints, and which of them stay on the disk
 //   job_parts.cpp             actions for its parts, and their events
 // Its parts are objects of their own (job_context.hpp):
 //   job_text.hpp              the text, for the data source
@@ -14,6 +13,7 @@
 //   job_remarks.hpp           the log, and notices to other members
 //   unit_moves.hpp            units that come and go while steps run
 //   job_stalls.hpp            what is done when the job does not move
+//   job_saving.hpp            checkpoints, and which of them stay on the disk
 // Private to these files.
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "actors/job/job_context.hpp"
 #include "actors/job/job_evaluation.hpp"
 #include "actors/job/job_remarks.hpp"
+#include "actors/job/job_saving.hpp"
 #include "actors/job/job_stalls.hpp"
 #include "actors/job/job_text.hpp"
 #include "actors/job/plan_actors.hpp"
@@ -45,7 +46,8 @@ namespace shoal::actors {
 class job_actor : public caf::event_based_actor,
                   private job_text::events,
                   private job_evaluation::events,
-                  private unit_moves::events {
+                  private unit_moves::events,
+                  private job_saving::events {
 public:
   job_actor(caf::actor_config& cfg, job_config config, world_ptr world);
   const char* name() const override { return "job"; }
@@ -78,6 +80,13 @@ private:
   void moved(const core::job_input& what) override { feed(what); }
   void state_reading() override { ++reading_state_; }
   void state_read() override;
+  void saving_changed(const core::job_input& what) override { feed(what); }
+  void found(std::vector<core::job_input> first) override;
+  void write(const write_shards& m) override { actors_.pass(m); }
+  void refuse(const refuse_shards& m) override { actors_.pass(m); }
+  void end(const checkpoint_over& m) override { actors_.pass(m); }
+  void fetch(lasting_fetch f) override;
+  void hand_over(core::epoch since) override;
 
   // One overload for each action.
   void act(const core::job_action::halt& a);
@@ -125,43 +134,12 @@ private:
   void take_digests(const core::job_action::run_step& a);
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
-  void hold(const core::checkpoint_ref& checkpoint);
-  void log_checkpoint(const core::checkpoint_ref& checkpoint);
-  void publish(const core::checkpoint_ref& checkpoint);
   core::epoch since_of(std::uint64_t digest) const;
-  void find_checkpoints();
-  void drop_old_checkpoints(std::vector<core::checkpoint_ref> old = {});
-  void
-  keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
-  void hand_over_if_refused();
-  void save(const core::job_action::run_checkpoint& a);
-  void copy_units(const core::job_action::run_checkpoint& a,
-                  const std::vector<std::uint32_t>& units);
   void fail(const std::string& why);
 
-  /// Device work, then `then` in this actor.
-  void compute(std::function<void(kernels::backend&)> work,
-               std::function<void()> then);
   /// Runs `then` here after all work that was given to the device and the
   /// reductions before.
   void fence(std::function<void()> then);
-  /// Runs `then` in this actor; callable from any thread.
-  std::function<void(std::function<void()>)> poster();
-
-  /// Fetches while `wanted` returns true, with another try every second; `then`
-  /// runs here. Without `any_plan` only while this sub-plan lasts.
-  struct fetching {
-    blob_set set;
-    std::vector<core::peer_id> holders;
-    bool any_plan = false;
-    std::function<bool()> wanted; ///< none: always
-    std::function<void()> then;
-    /// Called after each failed try; returns whether to stop. None: never
-    /// stops.
-    std::function<bool(std::error_code)> failed = {};
-    int unreadable = 0; ///< tries with an invalid manifest or index
-  };
-  void fetch_lasting(fetching f);
   /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
   struct loading {
     core::blob_digest manifest{};
@@ -196,6 +174,7 @@ private:
   job_remarks remarks_;
   unit_moves moves_;
   job_stalls stalls_;
+  job_saving saving_;
   plan_actors actors_;
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
@@ -208,37 +187,17 @@ private:
   core::epoch adopted_since_ = 0;        ///< epoch of the adopted sub-plan
   std::optional<std::uint64_t> halting_; ///< digest to confirm by `halted`
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
-  /// Number of checkpoints that others have written in place of this peer,
-  /// whose disk refused its part, and the number after which it tries again:
-  /// one checkpoint is lost if that fails.
-  std::size_t left_out_ = 0;
-  std::size_t left_out_max_ = left_out_first;
-  static constexpr std::size_t left_out_first = 4, left_out_most = 256;
   core::nanoseconds step_began_ = 0;
   std::uint32_t bubble_permille_ = 0;     ///< of the same step
   std::optional<step_computed> computed_; ///< by this peer, for the step in
                                           ///< progress
   std::optional<step_reduced> reduced_;
   std::vector<core::unit_digest> digests_; ///< of the same step, when complete
-  std::vector<core::checkpoint_ref> checkpoints_;
-  std::set<core::checkpoint_ref> keeping_; ///< being fetched to be kept
-  std::set<core::checkpoint_ref> logged_;  ///< those in the job's log
-  std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
-  core::epoch published_since_ = 0;        ///< under the newest sub-plan
-  std::set<std::uint64_t> not_saved_;      ///< newer steps without a checkpoint
-  std::uint64_t saving_ = 0;               ///< newest step whose checkpoint was
-                                           ///< begun
-  std::weak_ptr<shard_snapshot> snapshot_; ///< while it is written
   /// Files that were hashed for the units of this sub-plan; used only on the
   /// disk queue.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();
-  int reading_state_ = 0;     ///< copies and digests in progress: delay apply
-  bool looking_ = false;      ///< at checkpoints on the disk; inputs wait
-  bool saving_fails_ = false; ///< has been reported
-  std::set<core::peer_id> refusing_; ///< peers whose full disk has been
-                                     ///< reported
-  core::epoch handed_over_ = 0;      ///< sub-plan that was asked to begin anew
+  int reading_state_ = 0; ///< copies and digests in progress: delay apply
   job_holds reported_;
 
   bool over_ = false;

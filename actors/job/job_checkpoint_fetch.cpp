@@ -30,14 +30,14 @@ std::string minutes(core::nanoseconds t) {
 } // namespace
 
 void job_actor::act(const fetch_checkpoint& a) {
-  fetching f;
+  lasting_fetch f;
   f.holders = a.holders.empty() ? members() : a.holders;
   for (const std::uint32_t u : a.units)
     f.set.parts.push_back(
       {a.checkpoint.manifest, tensors_of(*world_->layout, u)});
   // Any error except a refusal by the own disk means: the members do not have
   // the complete checkpoint. The own disk is tried again, and users are told
-  // (fetch_lasting).
+  // (fetch).
   f.failed = [this, a](std::error_code error) {
     if (refused_by_disk(error))
       return false;
@@ -45,7 +45,7 @@ void job_actor::act(const fetch_checkpoint& a) {
     return true;
   };
   f.then = [this, a] { verify_fetched(a); };
-  fetch_lasting(std::move(f));
+  fetch(std::move(f));
 }
 
 /// The round failed: tries again later.
@@ -83,7 +83,7 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
                               files->damaged.end());
       }
     },
-    [this, post = poster(), a, out, turn = turn_] {
+    [this, post = here_.post, a, out, turn = turn_] {
       post([this, a, out, turn] {
         if (over_ || turn != turn_)
           return;
@@ -105,13 +105,9 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
 }
 
 /// The offer counts if the log has a checkpoint of that step, and all its files
-/// are those of the manifest. The newest entry in the log counts: after a run
-/// went back, an earlier entry may have the same step.
+/// are those of the manifest.
 void job_actor::on_offer(const runtime::checkpoint_offered& m) {
-  std::optional<core::checkpoint_ref> offered;
-  for (const core::checkpoint_ref& c : logged_)
-    if (c.step == m.step)
-      offered = {c.step, m.manifest, c.since};
+  std::optional<core::checkpoint_ref> offered = saving_.logged(m.step);
   if (!offered) {
     remarks_.note_once(
       "a checkpoint of step " + std::to_string(m.step)
@@ -119,6 +115,7 @@ void job_actor::on_offer(const runtime::checkpoint_offered& m) {
         "used");
     return;
   }
+  offered->manifest = m.manifest;
   auto whole = std::make_shared<bool>(false);
   node().disk().submit(
     [world = world_, c = *offered, whole](kernels::backend&) {
@@ -128,10 +125,10 @@ void job_actor::on_offer(const runtime::checkpoint_offered& m) {
                && verify_checkpoint(c.manifest, store).empty()
                && complete(c.manifest, store);
     },
-    [this, post = poster(), c = *offered, whole] {
+    [this, post = here_.post, c = *offered, whole] {
       post([this, c, whole] {
         if (*whole)
-          hold(c);
+          saving_.hold(c);
         else
           remarks_.note_once("the checkpoint of step " + std::to_string(c.step)
                              + " was offered, but is not whole");

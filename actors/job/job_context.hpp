@@ -11,10 +11,12 @@
 // Threads: the owner's.
 #pragma once
 
+#include "actors/checkpoint/blob_set.hpp"
 #include "actors/training/later.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/view.hpp"
+#include "runtime/work/device_queue.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -22,10 +24,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
-class device_queue;
 class job_log;
 class link_hub;
 class store;
@@ -34,6 +37,20 @@ class training_operations;
 } // namespace shoal::runtime
 
 namespace shoal::actors {
+
+/// A fetch that goes on, with another try every second, while `wanted` returns
+/// true; `then` runs in the owner's turn. Without `any_plan` it lasts only as
+/// long as the sub-plan.
+struct lasting_fetch {
+  blob_set set;
+  std::vector<core::peer_id> holders;
+  bool any_plan = false;
+  std::function<bool()> wanted; ///< none: always
+  std::function<void()> then;
+  /// Called after each failed try; returns whether to stop. None: never stops.
+  std::function<bool(std::error_code)> failed = {};
+  int unreadable = 0; ///< tries with an invalid manifest or index
+};
 
 struct job_context {
   // What never changes.
@@ -77,6 +94,17 @@ struct job_context {
       for (const core::member& m : view->members)
         out.push_back(m.id.peer);
     return out;
+  }
+
+  /// Device work, then `then` in the owner's turn.
+  void compute(std::function<void(kernels::backend&)> work,
+               std::function<void()> then) const {
+    device->submit(std::move(work),
+                   [post = post, world = world, then = std::move(then)] {
+                     ++world->finished;
+                     post(then);
+                   },
+                   {entry.id});
   }
 };
 

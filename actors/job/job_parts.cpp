@@ -14,8 +14,7 @@ void job_actor::text_loaded(const job_text::text_ptr& text) {
 }
 
 void job_actor::text_damaged() {
-  fetch_lasting(
-    {needed_blobs(), members(), true, {}, [this] { text_.fetched(); }});
+  fetch({needed_blobs(), members(), true, {}, [this] { text_.fetched(); }});
 }
 
 void job_actor::text_found() {
@@ -69,6 +68,46 @@ void job_actor::act(const arrivals_complete& a) {
 void job_actor::state_read() {
   --reading_state_;
   prepare_if_complete();
+}
+
+// Checkpoints.
+
+void job_actor::act(const run_checkpoint& a) {
+  actors_.begin_checkpoint(a);
+  saving_.begin(a);
+}
+
+void job_actor::act(const begin_anew& a) {
+  hand_over(a.since);
+}
+
+void job_actor::act(const checkpoint_known& a) {
+  saving_.known(a);
+}
+
+void job_actor::act(const checkpoint_failed& a) {
+  saving_.failed(a);
+}
+
+void job_actor::act(const checkpoints_slow& a) {
+  saving_.slow(a);
+}
+
+void job_actor::act(const keep_checkpoint& a) {
+  saving_.keep(a);
+}
+
+void job_actor::act(const checkpoint_given_up& a) {
+  saving_.give_up(a);
+}
+
+void job_actor::found(std::vector<core::job_input> first) {
+  inputs_.insert(inputs_.begin(), first.begin(), first.end());
+  feed(event::tick{});
+}
+
+void job_actor::hand_over(core::epoch since) {
+  node().propose_retry(id(), since);
 }
 
 } // namespace shoal::actors

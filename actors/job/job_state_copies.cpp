@@ -36,7 +36,8 @@ void job_actor::act(const take_copies& a) {
       [unit, copy](kernels::backend& device) {
         copy_state_out(device, *unit, copy.as<float>());
       },
-      [this, post = poster(), links = &node().links(), a, u, copy, followers] {
+      [this, post = here_.post, links = &node().links(), a, u, copy,
+       followers] {
         for (const core::member_id& to : followers)
           links->send(to.peer, tag_of(a, u), copy.shared(),
                       [](std::error_code) {});
@@ -52,7 +53,7 @@ void job_actor::act(const take_copies& a) {
                                             * world_->layout->unit_size(u));
     node().links().expect(
       holds.computer(0, u).peer, tag_of(a, u), into.shared(),
-      [this, post = poster(), a, u, into](std::error_code error) {
+      [this, post = here_.post, a, u, into](std::error_code error) {
         post([this, a, u, into, error] {
           if (!error) // on an error another sub-plan follows
             keep_copy(a, u, into);
@@ -70,7 +71,7 @@ void job_actor::keep_copy(const take_copies& a, std::uint32_t unit,
 }
 
 void job_actor::act(const revert_unit& a) {
-  compute(
+  here_.compute(
     [unit = world_->units.at(a.unit),
      copy = world_->copies.at(a.version).at(a.unit),
      operations = &node().operations(id())](kernels::backend& device) {

@@ -33,7 +33,7 @@ void job_actor::take_digests(const run_step& a) {
       for (const auto& [u, unit] : units)
         out->push_back({u, digest_of(*unit)});
     },
-    [this, post = poster(), a, out] {
+    [this, post = here_.post, a, out] {
       post([this, a, out] {
         if (a.digest == digest() && a.step == core_.step_in_progress())
           digests_ = *out;

@@ -42,7 +42,7 @@ void job_actor::act(const fetch_unit& a) {
     node().trace().close(config_.entry.id, "fetching state");
     if (error || a.digest != digest())
       return; // another sub-plan follows, or has been adopted
-    compute(
+    here_.compute(
       [unit, into,
        operations = &node().operations(id())](kernels::backend& device) {
         operations->copy_in(
@@ -54,7 +54,7 @@ void job_actor::act(const fetch_unit& a) {
   };
   node().links().expect(
     a.from, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
-    into.shared(), [post = poster(), arrived_here](std::error_code error) {
+    into.shared(), [post = here_.post, arrived_here](std::error_code error) {
       post([arrived_here, error] { arrived_here(error); });
     });
 }
@@ -90,12 +90,14 @@ void job_actor::act(const initialise_unit& a) {
 }
 
 void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
-  compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed),
-           operations = &node().operations(id())](
-            kernels::backend&) { operations->initialise(*state, seed); },
-          [this, unit, digest] {
-            feed(event::loaded{digest, unit});
-          });
+  here_.compute(
+    [state = world_->units.at(unit), seed = std::uint64_t(run().seed),
+     operations = &node().operations(id())](kernels::backend&) {
+      operations->initialise(*state, seed);
+    },
+    [this, unit, digest] {
+      feed(event::loaded{digest, unit});
+    });
 }
 
 void job_actor::act(const restore_unit& a) {
@@ -112,7 +114,7 @@ void job_actor::act(const restore_unit& a) {
 void job_actor::load_from(loading l) {
   blob_set set;
   set.parts.push_back({l.manifest, tensors_of(*world_->layout, l.unit)});
-  fetching f;
+  lasting_fetch f;
   f.set = std::move(set);
   f.holders = l.holders;
   f.failed = [this, l](std::error_code error) {
@@ -122,7 +124,7 @@ void job_actor::load_from(loading l) {
     return l.digest != digest();
   };
   f.then = [this, l = std::move(l)] { read_files(l); };
-  fetch_lasting(std::move(f));
+  fetch(std::move(f));
 }
 
 /// It was here a moment ago, and now no peer has it completely.
@@ -154,7 +156,7 @@ void job_actor::read_files(const loading& l) {
       return fail(out->wrong);
     if (!out->files.weights && !l.checkpoint && run().data_tokenizer == "bpe")
       return initialise(l.unit, l.digest);
-    compute(
+    here_.compute(
       [state = at->second, out,
        operations = &node().operations(id())](kernels::backend&) {
         const auto loaded = operations->load(
@@ -178,11 +180,11 @@ void job_actor::read_files(const loading& l) {
       else
         out->wrong = files.message();
     },
-    [post = poster(), load] { post(load); });
+    [post = here_.post, load] { post(load); });
 }
 
-void job_actor::fetch_lasting(fetching f) {
-  const auto all = std::make_shared<fetching>(std::move(f));
+void job_actor::fetch(lasting_fetch f) {
+  const auto all = std::make_shared<lasting_fetch>(std::move(f));
   auto ended = [this, all, turn = turn_](std::error_code error) {
     if (over_ || (!all->any_plan && turn != turn_)
         || (all->wanted && !all->wanted()))
@@ -203,11 +205,11 @@ void job_actor::fetch_lasting(fetching f) {
                    if (over_ || (!all->any_plan && turn != turn_))
                      return;
                    all->holders = members();
-                   fetch_lasting(*all);
+                   fetch(*all);
                  }});
   };
   fetch_all(node(), all->set, all->holders,
-            [post = poster(), ended](std::error_code error) {
+            [post = here_.post, ended](std::error_code error) {
               post([ended, error] { ended(error); });
             });
 }
@@ -218,14 +220,13 @@ void job_actor::act(const release& a) {
 }
 
 void job_actor::act(const get_blobs& a) {
-  fetch_lasting({needed_blobs(), a.holders, false, {}, [this] {
-                   if (node().blobs().in_memory(config_.entry.data))
-                     remarks_.note_once(
-                       "the disk takes nothing: the text is held in "
-                       "memory here");
-                   feed(event::blobs_held{});
-                   text_.load();
-                 }});
+  fetch({needed_blobs(), a.holders, false, {}, [this] {
+           if (node().blobs().in_memory(config_.entry.data))
+             remarks_.note_once("the disk takes nothing: the text is held in "
+                                "memory here");
+           feed(event::blobs_held{});
+           text_.load();
+         }});
 }
 
 } // namespace shoal::actors

@@ -42,19 +42,6 @@ runtime::shared_bytes piece_of(const buffer& copy, std::uint32_t piece) {
           all.bytes.subspan(from, std::min(one, all.bytes.size() - from))};
 }
 
-/// Device work, then `then` in the owner's turn.
-void compute(const job_context& here,
-             std::function<void(kernels::backend&)> work,
-             std::function<void()> then) {
-  here.device->submit(
-    std::move(work),
-    [post = here.post, world = here.world, then = std::move(then)] {
-      ++world->finished;
-      post(then);
-    },
-    {here.entry.id});
-}
-
 } // namespace
 
 kernels::adamw_options
@@ -129,8 +116,7 @@ void unit_moves::expect_piece(const receive_unit& a,
 
 /// The copy of a unit is complete.
 void unit_moves::take_copy(const receive_unit& a, const buffer& copy) {
-  compute(
-    here_,
+  here_.compute(
     [unit = here_.world->units.at(a.unit), copy,
      operations = here_.operations](kernels::backend& device) {
       operations->copy_in(
@@ -176,8 +162,7 @@ void unit_moves::expect_gradient(std::uint32_t u) {
 
 void unit_moves::apply(const apply_arrived& a) {
   arriving_unit& in = arriving_.at(a.unit);
-  compute(
-    here_,
+  here_.compute(
     [unit = here_.world->units.at(a.unit), gradients = in.gradients.at(a.step),
      norm = a.grad_norm,
      options = optimizer_of(here_.run(), a.step, a.grad_norm),

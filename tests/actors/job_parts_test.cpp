@@ -1,6 +1,7 @@
 // tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone.
 #include "actors/job/job_evaluation.hpp"
 #include "actors/job/job_remarks.hpp"
+#include "actors/job/job_saving.hpp"
 #include "actors/job/job_text.hpp"
 #include "actors/job/unit_moves.hpp"
 #include "actors/reduction_fixture.hpp"
@@ -459,6 +460,121 @@ BOOST_AUTO_TEST_CASE(a_halt_drops_a_unit_whose_copy_is_not_complete) {
   to.part.halt();
   BOOST_TEST(!to.here.world->units.contains(moving));
   BOOST_TEST(to.here.world->units.contains(moving + 1)); // it was here before
+}
+
+// Checkpoints.
+
+namespace {
+
+struct saving_events final : actors::job_saving::events {
+  void saving_changed(const core::job_input& what) override {
+    if (const auto* held = std::get_if<event::checkpoint_held>(&what))
+      steps.push_back(int(held->checkpoint.step));
+    if (const auto* old = std::get_if<event::checkpoint_dropped>(&what))
+      steps.push_back(-int(old->checkpoint.step));
+  }
+  void found(std::vector<core::job_input>) override {}
+  void write(const actors::write_shards& m) override { written.push_back(m); }
+  void refuse(const actors::refuse_shards& m) override {
+    refused.push_back(m.step);
+  }
+  void end(const actors::checkpoint_over&) override {}
+  void fetch(actors::lasting_fetch f) override { fetches.push_back(f); }
+  void hand_over(core::epoch) override {}
+  std::vector<int> steps; ///< held; negative: dropped
+  std::vector<actors::write_shards> written;
+  std::vector<std::uint64_t> refused;
+  std::vector<actors::lasting_fetch> fetches;
+};
+
+struct saving_peer : job_peer {
+  saving_peer(network& wire, std::size_t n) : job_peer(wire, n) {
+    see(2);
+    adopt(two_stages());
+    for (model::unit_index u = 0; u < here.world->layout->unit_count(); ++u)
+      here.world->units[u] = here.world->make_unit(u);
+  }
+  void run_device() {
+    while (!device.waiting.empty())
+      device.run_one();
+    while (!turns.empty()) {
+      turns.front()();
+      turns.pop_front();
+    }
+  }
+  saving_events seen;
+  actors::job_remarks remarks{here};
+  actors::job_saving part{here, remarks, seen};
+};
+
+core::checkpoint_ref checkpoint(std::uint64_t step, core::epoch since = 1) {
+  core::checkpoint_ref out{step, {}, since};
+  out.manifest[0] = std::uint8_t(step);
+  return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(only_the_newest_checkpoints_stay) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.here.world->run.keep_latest_k = 2;
+  for (const std::uint64_t step : {4u, 8u, 12u})
+    p.part.hold(checkpoint(step));
+  BOOST_TEST((p.seen.steps == std::vector<int>{4, 8, 12, -4}));
+  BOOST_TEST(p.log.all.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_is_compared_with_the_newest_of_that_step) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.hold(checkpoint(4, 1));
+  p.part.hold(checkpoint(4, 3));
+  BOOST_REQUIRE(p.part.logged(4).has_value());
+  BOOST_TEST(p.part.logged(4)->since == 3u);
+  BOOST_TEST(!p.part.logged(8).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(one_checkpoint_is_written_at_a_time) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.begin({plan_digest, 4, false, {}, peer(0)});
+  p.run_device();
+  BOOST_REQUIRE(p.seen.written.size() == 1u);
+  BOOST_TEST(p.part.writing());
+  p.part.begin({plan_digest, 8, false, {}, peer(0)});
+  p.run_device();
+  BOOST_TEST((p.seen.refused == std::vector<std::uint64_t>{8}));
+  p.seen.written.clear(); // it has been written
+  BOOST_TEST(!p.part.writing());
+  p.part.begin({plan_digest, 12, false, {}, peer(0)});
+  p.run_device();
+  BOOST_TEST(p.seen.written.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_is_fetched_until_a_newer_one_is_here) {
+  network wire;
+  saving_peer p(wire, 1);
+  p.part.keep({checkpoint(4), peer(0)});
+  p.part.keep({checkpoint(4), peer(0)});
+  BOOST_REQUIRE(p.seen.fetches.size() == 1u);
+  BOOST_TEST(p.seen.fetches[0].wanted());
+  p.part.hold(checkpoint(8));
+  BOOST_TEST(!p.seen.fetches[0].wanted());
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_and_so_is_its_end) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.failed({4, peer(1), "no room", false, false});
+  p.part.failed({8, peer(1), "no room", false, false});
+  BOOST_TEST(p.log.all.size() == 1u);
+  p.part.known({checkpoint(12), peer(0), 1, {}});
+  p.part.known({checkpoint(16), peer(0), 1, {}});
+  std::size_t notices = 0;
+  for (const runtime::job_event& e : p.log.all)
+    notices += e.kind == runtime::job_event_kind::notice;
+  BOOST_TEST(notices == 2u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
