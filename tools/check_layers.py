@@ -55,6 +55,7 @@ FLOORS = [
     ["runtime/node"],
     ["actors/pch", "actors/training"],
     ["actors/checkpoint", "actors/reduction"],
+    ["actors/job/parts"],
     ["actors/job"],
     ["actors"],
     ["apps/terminal"],

@@ -4,8 +4,6 @@
 
 #include "actors/job/job_actor.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/planning/plan_reasons.hpp"
-#include "runtime/core/view_changes.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -82,7 +80,38 @@ namespace shoal::actors {
 job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
     world_(std::move(world)), core_(core_config(config_, *world_)),
-    watch_(config_.node->self()) {
+    here_(make_context()), text_(here_, *this), evaluation_(*this),
+    remarks_(here_), moves_(here_, *this),
+    stalls_(here_, node(), remarks_, text_),
+    saving_(here_, config_.needed, remarks_, *this),
+    rescue_(here_, remarks_, saving_) {
+}
+
+job_context job_actor::make_context() {
+  job_context out;
+  out.entry = config_.entry;
+  out.id = id();
+  out.self = node().self();
+  out.world = world_;
+  out.core = &core_;
+  out.links = &node().links();
+  out.device = &node().device();
+  out.reductions = &node().reductions();
+  out.disk = &node().disk();
+  out.blobs = &node().blobs();
+  out.log = &node().log();
+  out.trace = &node().trace();
+  out.operations = &node().operations(id());
+  out.post = post_to(address());
+  out.post_after = [this](std::chrono::nanoseconds wait,
+                          std::function<void()> run) {
+    delayed_send(this, wait, later{std::move(run)});
+  };
+  out.send = [this](const core::peer_id& to, core::job_message m) {
+    node().send(to, std::move(m));
+  };
+  out.say = [this](const std::string& line) { node().say(line); };
+  return out;
 }
 
 caf::behavior job_actor::make_behavior() {
@@ -95,27 +124,27 @@ caf::behavior job_actor::make_behavior() {
     quit(m.reason);
   });
   delayed_send(this, tick_every, job_tick{});
-  last_step_ = core_config(config_, *world_).last.version.step;
-  find_checkpoints();
+  remarks_.begin_after(core_config(config_, *world_).last.version.step);
+  saving_.look();
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
   return {
     [this](const job_view& m) {
-      if (!deaf_)
+      if (!rescue_.begun())
         on_view(m);
     },
     [this](const runtime::leaving_alone& m) { on_leaving_alone(m); },
     [this](const runtime::job_message_in& m) {
-      if (deaf_)
+      if (rescue_.begun())
         return;
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
-        if (w->on.digest == digest_)
+        if (w->on.digest == digest())
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
-        on_report(m.from, *r);
+        stalls_.received(m.from, *r, saving_.looking());
       else if (const auto* r = std::get_if<core::remark>(m.message.get()))
-        log_remark(*r);
+        remarks_.take(*r);
       else
         feed(event::received{m.from, *m.message});
       if (std::holds_alternative<core::drain_request>(*m.message))
@@ -126,22 +155,14 @@ caf::behavior job_actor::make_behavior() {
     [this](const runtime::checkpoint_offered& m) { on_offer(m); },
     [this](const step_computed& m) { on_computed(m); },
     [this](const step_reduced& m) { on_reduced(m); },
-    [this](const eval_computed& m) {
-      if (m.step == evaluating_)
-        on_eval_part();
-    },
-    [this](const eval_summed& m) {
-      if (m.step != evaluating_)
-        return;
-      eval_sum_ = m;
-      on_eval_part();
-    },
+    [this](const eval_computed& m) { evaluation_.computed(m.step); },
+    [this](const eval_summed& m) { evaluation_.summed(m); },
     [this](const checkpoint_written& m) {
-      if (m.digest == digest_)
+      if (m.digest == digest())
         feed(event::checkpointed{m.digest, m.step, m.ok, m.what.manifest,
                                  m.what.bytes, m.why, m.trying, m.at});
       if (m.ok)
-        hold({m.step, m.what.manifest, since_of(m.digest)});
+        saving_.hold({m.step, m.what.manifest, since_of(m.digest)});
     },
     [this](const job_tick&) {
       if (over_)
@@ -149,25 +170,25 @@ caf::behavior job_actor::make_behavior() {
       delayed_send(this, tick_every, job_tick{});
       if (config_.alive)
         *config_.alive = steady_now();
-      look_for_blobs();
-      repeat_wait();
+      text_.tick();
+      remarks_.tick();
       feed(event::tick{});
-      hand_over_if_refused();
-      look_for_stalls();
+      saving_.tick();
+      stalls_.tick(saving_.looking());
     },
-    [](const job_later& m) { m.run(); },
+    [](const later& m) { m.run(); },
   };
 }
 
 void job_actor::feed(core::job_input input) {
   inputs_.push_back(std::move(input));
-  if (feeding_ || looking_)
+  if (feeding_ || saving_.looking())
     return;
   feeding_ = true;
   while (!inputs_.empty()) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
-    record(next);
+    stalls_.record(next);
     const auto actions =
       node().operations(id()).step(core_, next, steady_now());
     trace_phase();
@@ -176,6 +197,29 @@ void job_actor::feed(core::job_input input) {
   }
   feeding_ = false;
   report_holds();
+}
+
+void job_actor::trace_phase() {
+  const core::job_core::phase now = core_.now_in();
+  if (now == traced_)
+    return;
+  runtime::timeline& trace = node().trace();
+  trace.close(config_.entry.id, to_text(traced_));
+  trace.open(config_.entry.id, to_text(now),
+             {{"step", core_.step_in_progress()}});
+  traced_ = now;
+}
+
+/// This peer's share of the step is computed, but not yet completely reduced.
+void job_actor::trace_reducing(bool now) {
+  if (now == reducing_)
+    return;
+  reducing_ = now;
+  if (now)
+    node().trace().open(config_.entry.id, "reducing",
+                        {{"step", core_.step_in_progress()}});
+  else
+    node().trace().close(config_.entry.id, "reducing");
 }
 
 void job_actor::on_drain() {
@@ -188,10 +232,27 @@ void job_actor::on_drain() {
 void job_actor::cancel_if_at_rest() {
   using phase = core::job_core::phase;
   const phase at = core_.now_in();
-  const bool nowhere = place_ && place_->replicas.empty();
+  const bool nowhere = here_.place && here_.place->replicas.empty();
   if (nowhere || core_.awaits_checkpoint()
       || (at == phase::gated && core_.step_in_progress() <= 1))
-    node().propose_end(id(), core::job_state::cancelled, last_step_, 0);
+    node().propose_end(id(), core::job_state::cancelled, remarks_.last_step(),
+                       0);
+}
+
+/// Where no other peer is needed, the run stops after its step, as in a drain.
+/// Else there is no step to finish.
+void job_actor::on_leaving_alone(const runtime::leaving_alone& m) {
+  using phase = core::job_core::phase;
+  if (over_ || core_.held().empty())
+    return;
+  if (!here_.place
+      || core::holdings(*here_.place).participants()
+           != std::vector{node().self()})
+    return rescue_.begin(m.lease);
+  const phase at = core_.now_in();
+  if (at != phase::gated && (at != phase::done || !reported_.finished))
+    leaving_alone_ = m.lease;
+  on_drain();
 }
 
 void job_actor::report_holds() {
@@ -204,100 +265,41 @@ void job_actor::report_holds() {
 }
 
 void job_actor::on_view(const job_view& m) {
-  const auto before = std::exchange(view_, m.view);
-  if (names_.size() > names_max)
-    names_.clear();
-  for (const core::member& member : view_->members)
-    names_[member.id.peer] = member.name;
+  const auto before = std::exchange(here_.view, m.view);
+  remarks_.learn_names();
   event::view_changed change{m.view->number, std::nullopt, members()};
   if (m.place)
     change.place = m.place->islands.at(config_.island);
-  if (change.place && change.place->since != logged_since_) {
-    logged_since_ = change.place->since;
-    runtime::job_event e;
-    e.kind = runtime::job_event_kind::view;
-    e.epoch = m.view->number;
-    e.peers = std::uint32_t(m.view->members.size());
-    e.text = core::to_text(*m.view, *m.place);
-    if (before)
-      e.cause = core::changes_text(*before, *m.view, config_.entry.id);
-    e.unix_ms = unix_ms();
-    log(e);
-    const std::string rare = core::rare_copies_text(
-      config_.entry, *change.place,
-      run().checkpoint_enable ? std::uint64_t(run().checkpoint_interval) : 0);
-    if (!rare.empty())
-      note_once(rare);
-  }
-  change.former = view_->lapsed;
-  change.calm = place_ && core::undisturbed(*view_, *place_);
+  if (change.place)
+    remarks_.log_view(before.get(), *m.place, *change.place);
+  change.former = here_.view->lapsed;
+  change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   feed(std::move(change));
-  if (place_)
-    predict_waits();
-}
-
-std::vector<core::peer_id> job_actor::members() const {
-  std::vector<core::peer_id> out;
-  if (view_)
-    for (const core::member& m : view_->members)
-      out.push_back(m.id.peer);
-  return out;
-}
-
-std::string job_actor::name_of(const core::peer_id& peer) const {
-  const auto at = names_.find(peer);
-  return at == names_.end() ? core::short_name(peer) : at->second;
-}
-
-std::function<void(std::function<void()>)> job_actor::poster() {
-  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
-    caf::anon_send(self, job_later{std::move(run)});
-  };
-}
-
-void job_actor::compute(std::function<void(kernels::backend&)> work,
-                        std::function<void()> then) {
-  node().device().submit(
-    std::move(work),
-    [post = poster(), world = world_, then = std::move(then)] {
-      ++world->finished;
-      post(then);
-    },
-    {config_.entry.id});
-}
-
-void job_actor::fence(std::function<void()> then) {
-  node().reductions().submit({},
-                             [post = poster(), device = &node().device(),
-                              then = std::move(then), job = config_.entry.id] {
-                               device->submit({}, [post, then] { post(then); },
-                                              {job});
-                             },
-                             {config_.entry.id});
+  if (here_.place)
+    stalls_.predict();
 }
 
 // Start and end of sub-plans.
 
 void job_actor::act(const halt& a) {
-  place_ = core_.place();
-  header_ = core_.under();
-  if (place_)
-    predict_waits();
+  here_.place = core_.place();
+  here_.header = core_.under();
+  if (here_.place)
+    stalls_.predict();
   halting_ = a.digest;
   actors_.dismiss(); // first: work that waits for the device must not begin
   ++turn_;
-  if (digest_ != 0)
-    node().links().cancel(digest_);
-  if (digest_ != 0) {
-    cancelled_ = digest_;
-    cancelled_since_ = adopted_since_;
+  if (digest() != 0) {
+    node().links().cancel(digest());
+    cancelled_ = digest();
+    cancelled_since_ = here_.adopted_since;
   }
-  digest_ = 0;
+  here_.plan = nullptr;
   began_ = 0; // what follows is no part of the step's time
-  evaluating_ = 0;
+  evaluation_.halt();
   verified_ = std::make_shared<std::set<core::blob_digest>>();
-  noted_.clear();
-  keeping_.clear();
+  remarks_.halt();
+  saving_.halt();
   computed_.reset();
   reduced_.reset();
   trace_reducing(false);
@@ -313,11 +315,11 @@ void job_actor::halted_if_still() {
   if (!lease_.expired())
     return; // its release calls this function again
   // The fence runs after all work that was submitted before.
-  fence([this, digest = *halting_] {
+  here_.fence([this, digest = *halting_] {
     if (halting_ != digest)
       return; // yet another sub-plan, with its own fence
     halting_.reset();
-    drop_unfinished_arrivals();
+    moves_.halt();
     // Transfers that the queues have started since: units served or saved.
     if (cancelled_ != 0)
       node().links().cancel(cancelled_);
@@ -332,26 +334,24 @@ void job_actor::act(const adopt& a) {
   plan->digest = a.digest;
   plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
     if (const auto self = caf::actor_cast<caf::actor>(weak))
-      caf::anon_send(self, job_later{[this] { halted_if_still(); }});
+      caf::anon_send(self, later{[this] { halted_if_still(); }});
   });
   lease_ = plan->lease;
-  digest_ = a.digest;
-  adopted_since_ = a.place.since;
+  here_.plan = plan;
+  here_.adopted_since = a.place.since;
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = world_->make_unit(u);
-  // A step that is rolled forward at once may need their gradients.
-  kept_arriving_ = std::exchange(arriving_, {});
-  send(this, job_later{[this] { kept_arriving_.clear(); }});
+  moves_.adopt();
   actors_.start(this, world_, std::move(plan));
-  load_text();
+  text_.load();
 }
 
 /// The epoch of the sub-plan with that digest: this one or the one before.
-core::epoch job_actor::since_of(std::uint64_t digest) const {
-  return digest == digest_      ? adopted_since_
-         : digest == cancelled_ ? cancelled_since_
-                                : 0;
+core::epoch job_actor::since_of(std::uint64_t plan) const {
+  return plan == digest()     ? here_.adopted_since
+         : plan == cancelled_ ? cancelled_since_
+                              : 0;
 }
 
 void job_actor::act(const core::job_action::send& a) {
@@ -363,8 +363,8 @@ void job_actor::act(const core::job_action::send& a) {
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
   began_ = a.step;
-  wait_.reset();
-  load_text();
+  remarks_.wait_over();
+  text_.load();
   take_digests(a);
   actors_.begin_step(a.step);
   if (!actors_.reduces()) // if this peer only keeps copies
@@ -372,7 +372,7 @@ void job_actor::act(const run_step& a) {
 }
 
 void job_actor::on_computed(const step_computed& m) {
-  if (digest_ == 0)
+  if (digest() == 0)
     return;
   computed_ = m;
   trace_reducing(!reduced_);
@@ -380,7 +380,7 @@ void job_actor::on_computed(const step_computed& m) {
 }
 
 void job_actor::on_reduced(const step_reduced& m) {
-  if (digest_ == 0)
+  if (digest() == 0)
     return;
   reduced_ = m;
   if (actors_.stages().empty()) // if this peer only follows
@@ -396,7 +396,7 @@ void job_actor::prepare_if_complete() {
     return;
   trace_reducing(false);
   event::prepared vote;
-  vote.digest = digest_;
+  vote.digest = digest();
   vote.step = reduced_->step;
   vote.units = std::move(reduced_->squares);
   for (const microbatch_loss& l : reduced_->losses) {
@@ -405,47 +405,32 @@ void job_actor::prepare_if_complete() {
   }
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
-  vote.writing = !snapshot_.expired();
+  vote.writing = saving_.writing();
   vote.unable = world_->disk_refuses;
   vote.digests = digests_;
   if (!actors_.stages().empty())
     node().worked(id(), computed_->busy);
-  took_.computing = computed_->elapsed;
-  took_.reducing = std::max<core::nanoseconds>(
+  here_.took.computing = computed_->elapsed;
+  here_.took.reducing = std::max<core::nanoseconds>(
     steady_now() - step_began_ - computed_->elapsed, 0);
   computed_.reset();
   reduced_.reset();
   feed(std::move(vote));
 }
 
-kernels::adamw_options
-job_actor::optimizer(std::uint64_t step, double norm) const {
-  kernels::adamw_options options;
-  options.learning_rate = runtime::learning_rate(run(), std::int64_t(step));
-  options.beta1 = run().beta1;
-  options.beta2 = run().beta2;
-  options.epsilon = run().eps;
-  options.weight_decay = run().weight_decay;
-  options.step = step;
-  options.gradient_scale = model::clip_scale(norm, run().max_norm);
-  return options;
-}
-
 void job_actor::act(const apply& a) {
   std::vector<std::pair<unit_ptr, buffer>> units; // with gradients that were
                                                   // kept aside
-  for (std::uint32_t u : a.units) {
-    auto& [unit, gradients] = units.emplace_back(world_->units.at(u), buffer{});
-    if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
-      gradients = at->second.gradients.at(a.step);
-  }
+  for (std::uint32_t u : a.units)
+    units.emplace_back(world_->units.at(u), moves_.kept_gradients(u, a.step));
   if (!std::isfinite(a.grad_norm)) { // such a step leaves the state unchanged
-    compute([](kernels::backend&) {},
-            [this, step = a.step] { feed(event::applied{step}); });
+    here_.compute([](kernels::backend&) {},
+                  [this, step = a.step] { feed(event::applied{step}); });
     return;
   }
-  compute(
-    [units, options = optimizer(a.step, a.grad_norm), trace = &node().trace(),
+  here_.compute(
+    [units, options = optimizer_of(run(), a.step, a.grad_norm),
+     trace = &node().trace(),
      operations = &node().operations(id())](kernels::backend& d) {
       const runtime::timeline_span span(*trace,
                                         runtime::timeline::queue::device,
@@ -461,19 +446,18 @@ void job_actor::act(const apply& a) {
 
 void job_actor::act(const step_known& a) {
   if (a.took.whole > 0) // the reporter's value, if we did not run the step
-    took_ = a.took;
+    here_.took = a.took;
   else if (began_ == a.record.version.step)
-    took_.whole = steady_now() - step_began_;
+    here_.took.whole = steady_now() - step_began_;
   else // caught up with: nobody here has measured it
-    took_ = {};
+    here_.took = {};
   if (began_ == a.record.version.step)
     began_ = 0;
   measured_ = a.record.version;
   bubble_permille_ = a.bubble_permille;
-  wait_.reset();
-  log_step(a.record);
-  log_if_bad(a.record);
-  warm_text();
+  remarks_.wait_over();
+  remarks_.log_step(a.record, bubble_permille_);
+  text_.warm();
 }
 
 void job_actor::act(const committed& a) {
@@ -485,7 +469,7 @@ void job_actor::act(const committed& a) {
   p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();
   if (a.record.version == measured_) { // else it is told of again
-    p.took = took_;
+    p.took = here_.took;
     p.bubble_permille = bubble_permille_;
   }
   for (const core::peer_id& peer : members())
@@ -502,15 +486,16 @@ void job_actor::fail(const std::string& why) {
   const std::uint64_t under_way = std::max<std::uint64_t>(
     core_.step_in_progress(), config_.entry.origin_step + 1);
   node().propose_end(id(), core::job_state::failed, under_way - 1,
-                     header_.since, why);
+                     here_.header.since, why);
 }
 
 void job_actor::act(const lost_state& a) {
-  note(a.last,
-       "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
-         + std::to_string(a.last) + "; resuming at step "
-         + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
-         + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
+  remarks_.note(
+    a.last,
+    "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
+      + std::to_string(a.last) + "; resuming at step "
+      + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
+      + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
 }
 
 /// Reported only on this node: the others know better what was lost.
@@ -519,13 +504,12 @@ void job_actor::act(const went_back& a) {
     "the run went back to step " + std::to_string(a.kept)
     + " while this peer had no part in it; what it heard of up to step "
     + std::to_string(a.last) + " is run again";
-  log_remark(remark_of(a.last, text));
-  node().say("[job] " + text);
+  remarks_.note_here(a.last, text);
 }
 
 void job_actor::act(const waiting& a) {
-  note_wait(core_.step_in_progress(), "waiting: " + a.why,
-            a.for_data ? config_.entry.data : core::blob_digest{});
+  remarks_.note_wait(core_.step_in_progress(), "waiting: " + a.why,
+                     a.for_data ? config_.entry.data : core::blob_digest{});
 }
 
 void job_actor::act(const finished& a) {

@@ -30,16 +30,15 @@ std::string minutes(core::nanoseconds t) {
 } // namespace
 
 void job_actor::act(const fetch_checkpoint& a) {
-  restored_ = a.checkpoint;
-  say_needed();
-  fetching f;
+  saving_.restoring(a.checkpoint);
+  lasting_fetch f;
   f.holders = a.holders.empty() ? members() : a.holders;
   for (const std::uint32_t u : a.units)
     f.set.parts.push_back(
       {a.checkpoint.manifest, tensors_of(*world_->layout, u)});
   // Any error except a refusal by the own disk means: the members do not have
   // the complete checkpoint. The own disk is tried again, and users are told
-  // (fetch_lasting).
+  // (fetch).
   f.failed = [this, a](std::error_code error) {
     if (refused_by_disk(error))
       return false;
@@ -47,13 +46,13 @@ void job_actor::act(const fetch_checkpoint& a) {
     return true;
   };
   f.then = [this, a] { verify_fetched(a); };
-  fetch_lasting(std::move(f));
+  fetch(std::move(f));
 }
 
 /// The round failed: tries again later.
 void job_actor::fetch_again(const fetch_checkpoint& a) {
   feed(event::checkpoint_missing{a.digest, a.checkpoint});
-  delayed_send(this, ask_again_after, job_later{[this, a, turn = turn_] {
+  delayed_send(this, ask_again_after, later{[this, a, turn = turn_] {
                  if (over_ || turn != turn_)
                    return;
                  fetch_checkpoint all = a;
@@ -85,18 +84,19 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
                               files->damaged.end());
       }
     },
-    [this, post = poster(), a, out, turn = turn_] {
+    [this, post = here_.post, a, out, turn = turn_] {
       post([this, a, out, turn] {
         if (over_ || turn != turn_)
           return;
         for (const std::string& name : out->damaged)
-          note_once(name
-                    + " is damaged here: it was set aside, and is fetched "
-                      "from a peer that has it");
+          remarks_.note_once(
+            name
+            + " is damaged here: it was set aside, and is fetched "
+              "from a peer that has it");
         if (!out->wrong.empty())
-          note_once("the checkpoint of step "
-                    + std::to_string(a.checkpoint.step)
-                    + " cannot be used: " + out->wrong);
+          remarks_.note_once("the checkpoint of step "
+                             + std::to_string(a.checkpoint.step)
+                             + " cannot be used: " + out->wrong);
         if (out->damaged.empty() && out->wrong.empty())
           feed(event::checkpoint_fetched{a.digest, a.checkpoint});
         else
@@ -106,19 +106,17 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
 }
 
 /// The offer counts if the log has a checkpoint of that step, and all its files
-/// are those of the manifest. The newest entry in the log counts: after a run
-/// went back, an earlier entry may have the same step.
+/// are those of the manifest.
 void job_actor::on_offer(const runtime::checkpoint_offered& m) {
-  std::optional<core::checkpoint_ref> offered;
-  for (const core::checkpoint_ref& c : logged_)
-    if (c.step == m.step)
-      offered = {c.step, m.manifest, c.since};
+  std::optional<core::checkpoint_ref> offered = saving_.logged(m.step);
   if (!offered) {
-    note_once("a checkpoint of step " + std::to_string(m.step)
-              + " was offered, of which this job has published none: it is not "
-                "used");
+    remarks_.note_once(
+      "a checkpoint of step " + std::to_string(m.step)
+      + " was offered, of which this job has published none: it is not "
+        "used");
     return;
   }
+  offered->manifest = m.manifest;
   auto whole = std::make_shared<bool>(false);
   node().disk().submit(
     [world = world_, c = *offered, whole](kernels::backend&) {
@@ -128,13 +126,13 @@ void job_actor::on_offer(const runtime::checkpoint_offered& m) {
                && verify_checkpoint(c.manifest, store).empty()
                && complete(c.manifest, store);
     },
-    [this, post = poster(), c = *offered, whole] {
+    [this, post = here_.post, c = *offered, whole] {
       post([this, c, whole] {
         if (*whole)
-          hold(c);
+          saving_.hold(c);
         else
-          note_once("the checkpoint of step " + std::to_string(c.step)
-                    + " was offered, but is not whole");
+          remarks_.note_once("the checkpoint of step " + std::to_string(c.step)
+                             + " was offered, but is not whole");
       });
     });
 }
@@ -143,18 +141,18 @@ void job_actor::act(const checkpoint_awaited& a) {
   std::string who;
   for (const core::peer_id& p : a.holders) {
     who += who.empty() ? "" : ", ";
-    who += name_of(p) + " (" + core::short_name(p) + ")";
+    who += remarks_.name_of(p) + " (" + core::short_name(p) + ")";
   }
-  note_wait(a.last,
-            "waiting for the checkpoint of step "
-              + std::to_string(a.checkpoint.step) + ": "
-              + (who.empty() ? "no peer that is here has it" : "held by " + who)
-              + ". Without it the run goes back from step "
-              + std::to_string(a.last) + " to " + std::to_string(a.otherwise)
-              + "; it does so after " + minutes(a.patience)
-              + " (checkpoint.patience_seconds), or on `shoal recover "
-              + config_.entry.name + "`",
-            a.checkpoint.manifest);
+  remarks_.note_wait(
+    a.last,
+    "waiting for the checkpoint of step " + std::to_string(a.checkpoint.step)
+      + ": " + (who.empty() ? "no peer that is here has it" : "held by " + who)
+      + ". Without it the run goes back from step " + std::to_string(a.last)
+      + " to " + std::to_string(a.otherwise) + "; it does so after "
+      + minutes(a.patience)
+      + " (checkpoint.patience_seconds), or on `shoal recover "
+      + config_.entry.name + "`",
+    a.checkpoint.manifest);
 }
 
 } // namespace shoal::actors

@@ -22,7 +22,7 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 } // namespace
 
 /// The copy is made beside the computation, as for units that leave
-/// (job_unit_arrivals.cpp).
+/// (unit_moves.cpp).
 void job_actor::act(const take_copies& a) {
   const core::holdings& holds = actors_.plan()->holds;
   for (const std::uint32_t u : a.own) {
@@ -31,19 +31,19 @@ void job_actor::act(const take_copies& a) {
     std::vector<core::member_id> followers;
     if (holds.computer(0, u).peer == node().self())
       followers = holds.followers(u);
-    ++reading_state_;
+    state_reading();
     node().reductions().submit(
       [unit, copy](kernels::backend& device) {
         copy_state_out(device, *unit, copy.as<float>());
       },
-      [this, post = poster(), links = &node().links(), a, u, copy, followers] {
+      [this, post = here_.post, links = &node().links(), a, u, copy,
+       followers] {
         for (const core::member_id& to : followers)
           links->send(to.peer, tag_of(a, u), copy.shared(),
                       [](std::error_code) {});
         post([this, a, u, copy] {
           keep_copy(a, u, copy);
-          --reading_state_;
-          prepare_if_complete();
+          state_read();
         });
       },
       {config_.entry.id});
@@ -53,7 +53,7 @@ void job_actor::act(const take_copies& a) {
                                             * world_->layout->unit_size(u));
     node().links().expect(
       holds.computer(0, u).peer, tag_of(a, u), into.shared(),
-      [this, post = poster(), a, u, into](std::error_code error) {
+      [this, post = here_.post, a, u, into](std::error_code error) {
         post([this, a, u, into, error] {
           if (!error) // on an error another sub-plan follows
             keep_copy(a, u, into);
@@ -71,7 +71,7 @@ void job_actor::keep_copy(const take_copies& a, std::uint32_t unit,
 }
 
 void job_actor::act(const revert_unit& a) {
-  compute(
+  here_.compute(
     [unit = world_->units.at(a.unit),
      copy = world_->copies.at(a.version).at(a.unit),
      operations = &node().operations(id())](kernels::backend& device) {

@@ -24,7 +24,7 @@ void job_actor::take_digests(const run_step& a) {
   for (const std::uint32_t u : a.digests)
     units.emplace_back(u, world_->units.at(u));
   const auto out = std::make_shared<std::vector<core::unit_digest>>();
-  ++reading_state_;
+  state_reading();
   node().reductions().submit(
     [units, out, step = a.step, trace = &node().trace()](kernels::backend&) {
       const runtime::timeline_span span(*trace,
@@ -33,12 +33,11 @@ void job_actor::take_digests(const run_step& a) {
       for (const auto& [u, unit] : units)
         out->push_back({u, digest_of(*unit)});
     },
-    [this, post = poster(), a, out] {
+    [this, post = here_.post, a, out] {
       post([this, a, out] {
-        --reading_state_;
-        if (a.digest == digest_ && a.step == core_.step_in_progress())
+        if (a.digest == digest() && a.step == core_.step_in_progress())
           digests_ = *out;
-        prepare_if_complete();
+        state_read();
       });
     },
     {config_.entry.id});
@@ -49,14 +48,15 @@ void job_actor::act(const state_differs& a) {
   for (std::size_t i = 0; i < a.units.size() && i < differing_told_max; ++i) {
     const core::differing_unit& d = a.units[i];
     what += (i > 0 ? ", unit " : " unit ") + std::to_string(d.unit) + " on "
-            + name_of(d.at) + " as of step " + std::to_string(d.step);
+            + remarks_.name_of(d.at) + " as of step " + std::to_string(d.step);
   }
   if (a.units.size() > differing_told_max)
     what +=
       " and " + std::to_string(a.units.size() - differing_told_max) + " more";
-  note(a.units.front().step,
-       "state differed from that of other peers:" + what
-         + "; it is taken from them (memory or arithmetic has failed there)");
+  remarks_.note(
+    a.units.front().step,
+    "state differed from that of other peers:" + what
+      + "; it is taken from them (memory or arithmetic has failed there)");
 }
 
 } // namespace shoal::actors

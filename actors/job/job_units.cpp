@@ -25,15 +25,24 @@ blob_set job_actor::job_blobs() const {
   return set;
 }
 
+/// The data source must have them even if its disk refuses: another peer takes
+/// its role only when it is gone.
+blob_set job_actor::needed_blobs() const {
+  blob_set out = job_blobs();
+  out.memory_will_do =
+    here_.place && here_.place->data_source.peer == here_.self;
+  return out;
+}
+
 void job_actor::act(const fetch_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   buffer into = world_->state_buffers.get(state_bytes(*unit));
   node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
   auto arrived_here = [this, unit, into, a](std::error_code error) {
     node().trace().close(config_.entry.id, "fetching state");
-    if (error || a.digest != digest_)
+    if (error || a.digest != digest())
       return; // another sub-plan follows, or has been adopted
-    compute(
+    here_.compute(
       [unit, into,
        operations = &node().operations(id())](kernels::backend& device) {
         operations->copy_in(
@@ -45,7 +54,7 @@ void job_actor::act(const fetch_unit& a) {
   };
   node().links().expect(
     a.from, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
-    into.shared(), [post = poster(), arrived_here](std::error_code error) {
+    into.shared(), [post = here_.post, arrived_here](std::error_code error) {
       post([arrived_here, error] { arrived_here(error); });
     });
 }
@@ -81,17 +90,19 @@ void job_actor::act(const initialise_unit& a) {
 }
 
 void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
-  compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed),
-           operations = &node().operations(id())](
-            kernels::backend&) { operations->initialise(*state, seed); },
-          [this, unit, digest] {
-            feed(event::loaded{digest, unit});
-          });
+  here_.compute(
+    [state = world_->units.at(unit), seed = std::uint64_t(run().seed),
+     operations = &node().operations(id())](kernels::backend&) {
+      operations->initialise(*state, seed);
+    },
+    [this, unit, digest] {
+      feed(event::loaded{digest, unit});
+    });
 }
 
 void job_actor::act(const restore_unit& a) {
-  note_once("restoring from the checkpoint of step "
-            + std::to_string(a.checkpoint.step));
+  remarks_.note_once("restoring from the checkpoint of step "
+                     + std::to_string(a.checkpoint.step));
   std::vector<core::peer_id> holders = a.holders;
   if (!holders.empty()) // spread units over the holders
     std::rotate(holders.begin(),
@@ -103,22 +114,22 @@ void job_actor::act(const restore_unit& a) {
 void job_actor::load_from(loading l) {
   blob_set set;
   set.parts.push_back({l.manifest, tensors_of(*world_->layout, l.unit)});
-  fetching f;
+  lasting_fetch f;
   f.set = std::move(set);
   f.holders = l.holders;
   f.failed = [this, l](std::error_code error) {
     if (error == runtime::errc::not_found || error == runtime::errc::corrupt
         || (l.checkpoint && error == std::errc::bad_message))
       say_missing(l);
-    return l.digest != digest_;
+    return l.digest != digest();
   };
   f.then = [this, l = std::move(l)] { read_files(l); };
-  fetch_lasting(std::move(f));
+  fetch(std::move(f));
 }
 
 /// It was here a moment ago, and now no peer has it completely.
 void job_actor::say_missing(const loading& l) {
-  if (l.checkpoint && l.digest == digest_)
+  if (l.checkpoint && l.digest == digest())
     feed(event::checkpoint_missing{l.digest, *l.checkpoint});
 }
 
@@ -130,12 +141,12 @@ void job_actor::read_files(const loading& l) {
   auto out = std::make_shared<outcome>();
   auto load = [this, l, out] {
     const auto at = world_->units.find(l.unit);
-    if (l.digest != digest_ || at == world_->units.end())
+    if (l.digest != digest() || at == world_->units.end())
       return; // requested by an earlier sub-plan: void
     for (const std::string& name : out->files.damaged)
-      note_once(name
-                + " is damaged here: it was set aside, and is fetched "
-                  "from a peer that has it");
+      remarks_.note_once(name
+                         + " is damaged here: it was set aside, and is fetched "
+                           "from a peer that has it");
     if (!out->files.damaged.empty()) {
       loading again = l;
       again.holders = members();
@@ -145,7 +156,7 @@ void job_actor::read_files(const loading& l) {
       return fail(out->wrong);
     if (!out->files.weights && !l.checkpoint && run().data_tokenizer == "bpe")
       return initialise(l.unit, l.digest);
-    compute(
+    here_.compute(
       [state = at->second, out,
        operations = &node().operations(id())](kernels::backend&) {
         const auto loaded = operations->load(
@@ -156,7 +167,7 @@ void job_actor::read_files(const loading& l) {
       [this, l, out] {
         if (out->wrong.empty())
           feed(event::loaded{l.digest, l.unit});
-        else if (l.digest == digest_)
+        else if (l.digest == digest())
           fail(out->wrong);
       });
   };
@@ -169,11 +180,11 @@ void job_actor::read_files(const loading& l) {
       else
         out->wrong = files.message();
     },
-    [post = poster(), load] { post(load); });
+    [post = here_.post, load] { post(load); });
 }
 
-void job_actor::fetch_lasting(fetching f) {
-  const auto all = std::make_shared<fetching>(std::move(f));
+void job_actor::fetch(lasting_fetch f) {
+  const auto all = std::make_shared<lasting_fetch>(std::move(f));
   auto ended = [this, all, turn = turn_](std::error_code error) {
     if (over_ || (!all->any_plan && turn != turn_)
         || (all->wanted && !all->wanted()))
@@ -188,17 +199,17 @@ void job_actor::fetch_lasting(fetching f) {
         && ++all->unreadable >= unreadable_rounds_max)
       return fail("the model that it was given says nowhere where its weights "
                   "are: submit it again from a whole directory");
-    note_once("data of the job cannot be fetched: " + error.message()
-              + "; trying again");
-    delayed_send(this, std::chrono::seconds(1), job_later{[this, all, turn] {
+    remarks_.note_once("data of the job cannot be fetched: " + error.message()
+                       + "; trying again");
+    delayed_send(this, std::chrono::seconds(1), later{[this, all, turn] {
                    if (over_ || (!all->any_plan && turn != turn_))
                      return;
                    all->holders = members();
-                   fetch_lasting(*all);
+                   fetch(*all);
                  }});
   };
   fetch_all(node(), all->set, all->holders,
-            [post = poster(), ended](std::error_code error) {
+            [post = here_.post, ended](std::error_code error) {
               post([ended, error] { ended(error); });
             });
 }
@@ -209,13 +220,13 @@ void job_actor::act(const release& a) {
 }
 
 void job_actor::act(const get_blobs& a) {
-  fetch_lasting({needed_blobs(), a.holders, false, {}, [this] {
-                   if (node().blobs().in_memory(config_.entry.data))
-                     note_once("the disk takes nothing: the text is held in "
-                               "memory here");
-                   feed(event::blobs_held{});
-                   load_text();
-                 }});
+  fetch({needed_blobs(), a.holders, false, {}, [this] {
+           if (node().blobs().in_memory(config_.entry.data))
+             remarks_.note_once("the disk takes nothing: the text is held in "
+                                "memory here");
+           feed(event::blobs_held{});
+           text_.load();
+         }});
 }
 
 } // namespace shoal::actors

@@ -1,6 +1,6 @@
 // tests/actors/queue_sight_test.cpp -- which job is blamed for a long piece of
 // work.
-#include "actors/job/queue_sight.hpp"
+#include "actors/job/parts/queue_sight.hpp"
 
 #include <boost/test/unit_test.hpp>
 

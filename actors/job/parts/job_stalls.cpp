@@ -1,9 +1,8 @@
-// actors/job/job_stalls.cpp -- what this peer sees of a job that does not move,
-// and its reaction (runtime/core/training/stall_watch.hpp). Every member of the
-// view writes its flight record: the peer that finds the stall and those that
-// it asks at once, all others when they hear the verdict.
-#include "actors/job/job_actor.hpp"
-#include "actors/job/queue_sight.hpp"
+// actors/job/parts/job_stalls.cpp -- shows core::stall_watch what moves, and
+// carries out its decisions.
+#include "actors/job/parts/job_stalls.hpp"
+
+#include "actors/job/parts/queue_sight.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/store/store.hpp"
@@ -87,10 +86,6 @@ const char* kind_of(const transport::bulk_tag& tag) {
   return kinds[kind < kinds.size() ? kind : 0];
 }
 
-/// Limit of verdicts and other notices under one sub-plan: texts of others take
-/// room.
-constexpr std::size_t noted_max = 64;
-
 /// If a thread of the links shows no activity for this long, it is working on
 /// one piece, as a device may be, and the same budget applies. Normally it goes
 /// round some hundred thousand times a second, and a round takes milliseconds
@@ -102,7 +97,7 @@ constexpr int flight_ticks_max = 5;
 
 } // namespace
 
-void job_actor::record(const core::job_input& input) {
+void job_stalls::record(const core::job_input& input) {
   if (std::holds_alternative<core::job_event::tick>(input))
     return;
   const char* what = inputs[input.index()];
@@ -111,86 +106,87 @@ void job_actor::record(const core::job_input& input) {
     what = messages[r->message.index()];
     from = r->from;
   }
-  node().flight().add(what, config_.entry.id, core_.step_in_progress(),
-                      std::uint64_t(core_.now_in()), header_.since, from);
+  node_.flight().add(what, here_.entry.id, here_.core->step_in_progress(),
+                     std::uint64_t(here_.core->now_in()), here_.header.since,
+                     from);
 }
 
 /// The device may be working on a piece of another job: its time counts too.
-void job_actor::predict_waits() {
-  predicted_ = core::longest_wait(*view_, config_.entry.id, *place_);
+void job_stalls::predict() {
+  predicted_ = core::longest_wait(*here_.view, here_.entry.id, *here_.place);
   alone_ = true;
-  const auto plan = node().plan();
+  const auto plan = node_.plan();
   if (!plan)
     return;
   for (const core::assignment& other : plan->jobs) {
-    if (other.job == config_.entry.id)
+    if (other.job == here_.entry.id)
       continue; // its other islands have members of their own
     alone_ = false;
     for (const core::island_place& at : other.islands)
       predicted_ =
-        std::max(predicted_, core::longest_wait(*view_, other.job, at));
+        std::max(predicted_, core::longest_wait(*here_.view, other.job, at));
   }
 }
 
-core::stall_watch::sight job_actor::sight() {
+core::stall_watch::sight job_stalls::sight(bool looking) {
   core::stall_watch::sight s;
-  s.on = header_;
-  s.on.job = config_.entry.id;
-  s.on.island = config_.island;
-  if (place_)
-    for (const core::member_id& m : place_->sealers)
+  s.on = here_.header;
+  s.on.job = here_.entry.id;
+  s.on.island = here_.id.index;
+  if (here_.place)
+    for (const core::member_id& m : here_.place->sealers)
       s.sealers.push_back(m.peer);
-  if (looking_) // the core does not know of it yet
-    if (const auto plan = node().plan())
+  if (looking) // the core does not know of it yet
+    if (const auto plan = node_.plan())
       for (const core::assignment& a : plan->jobs)
         if (a.job == s.on.job && s.on.island < a.islands.size()) {
           const core::island_place& at = a.islands[s.on.island];
-          s.on = {a.job, core::digest(id(), at), at.since, s.on.island};
+          s.on = {a.job, core::digest(here_.id, at), at.since, s.on.island};
           for (const core::member_id& m : at.sealers)
             s.sealers.push_back(m.peer);
         }
-  const auto at = core_.now_in();
+  const auto at = here_.core->now_in();
   using phase = core::job_core::phase;
   // The last checkpoint may wait for files, but not while it is being copied.
   const core::nanoseconds device =
-    busy_for(node().device(), config_.entry.id, steady_now());
-  s.loading = looking_ || core_.loads()
-              || (loading_text_ && !text_ && actors_.is_data_source());
-  s.active = core_.should_move() || s.loading
+    busy_for(*here_.device, here_.entry.id, steady_now());
+  s.loading = looking || here_.core->loads() || text_.awaited();
+  s.active = here_.core->should_move() || s.loading
              || (at == phase::checkpointing && device > 0);
   s.halting = at == phase::halting;
   s.steady = alone_
              && (at == phase::running || at == phase::voting
                  || at == phase::applying || at == phase::evaluating);
-  s.step = core_.step_in_progress();
-  s.mark = core_.mark() + world_->finished;
-  for (const runtime::link_hub::link_stat& l : node().links().stats())
+  s.step = here_.core->step_in_progress();
+  s.mark = here_.core->mark() + here_.world->finished;
+  for (const runtime::link_hub::link_stat& l : here_.links->stats())
     for (const runtime::link_hub::job_bytes& b : l.jobs)
-      if (b.job == config_.entry.id)
+      if (b.job == here_.entry.id)
         s.mark += b.sent + b.received;
-  const core::nanoseconds silent = node().links().silent_for().count();
+  const core::nanoseconds silent = here_.links->silent_for().count();
   if (s.active)
     s.computing = std::max(
-      {device, busy_for(node().reductions(), config_.entry.id, steady_now()),
+      {device, busy_for(*here_.reductions, here_.entry.id, steady_now()),
        silent < links_silent_min ? 0 : silent});
   s.predicted = s.loading && alone_ ? 0 : predicted_;
-  s.committed = last_step_;
+  s.committed = remarks_.last_step();
   s.sending_to = sending_to_;
-  s.where = looking_ ? "looking for checkpoints" : to_text(at);
+  s.where = looking ? "looking for checkpoints" : to_text(at);
   if (s.active && silent >= links_silent_min && s.computing == silent)
     s.where = "its links stand still";
-  see_disk(s);
+  see_disk(s, looking);
   return s;
 }
 
 /// State of the disk's work, if others could go on without this peer.
-void job_actor::see_disk(core::stall_watch::sight& s) {
-  const runtime::disk_meter::reading moved = node().blobs().activity();
+void job_stalls::see_disk(core::stall_watch::sight& s, bool looking) {
+  const runtime::disk_meter::reading moved = here_.blobs->activity();
   if (s.loading)
-    s.mark += moved.bytes + node().blob_bytes_moved();
-  const bool placed = looking_ || (place_ && !place_->replicas.empty());
-  if (placed && members().size() > 1)
-    s.disk = busy_for(node().disk(), steady_now());
+    s.mark += moved.bytes + node_.blob_bytes_moved();
+  const bool placed =
+    looking || (here_.place && !here_.place->replicas.empty());
+  if (placed && here_.members().size() > 1)
+    s.disk = busy_for(*here_.disk, steady_now());
   if (s.disk > 0 && moved.moved_at > 0)
     s.disk =
       std::clamp<core::nanoseconds>(steady_now() - moved.moved_at, 1, s.disk);
@@ -198,35 +194,35 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
   // file, or read by the device from a mapped one; the text is parsed in one
   // piece.
   std::uint64_t piece = moved.piece_bytes;
-  for (model::unit_index u = 0; u < world_->layout->unit_count(); ++u)
-    piece = std::max<std::uint64_t>(piece, 3 * sizeof(float)
-                                             * world_->layout->unit_size(u));
-  if (loading_text_)
-    piece = std::max(piece, config_.entry.data_bytes);
+  for (model::unit_index u = 0; u < here_.world->layout->unit_count(); ++u)
+    piece = std::max<std::uint64_t>(
+      piece, 3 * sizeof(float) * here_.world->layout->unit_size(u));
+  if (text_.loading())
+    piece = std::max(piece, here_.entry.data_bytes);
   s.disk_predicted = core::stall_watch::piece_time(piece, moved.bytes_per_s);
   if (!s.loading) // a step may take longer than a piece
-    s.disk_predicted = std::max(s.disk_predicted, took_.whole);
+    s.disk_predicted = std::max(s.disk_predicted, here_.took.whole);
 }
 
-void job_actor::look_for_stalls() {
+void job_stalls::tick(bool looking) {
   if (!watch_.asking())
     sending_to_.clear();
   // While the job does not move: which peers are sending to which.
-  if (!listing_ && header_.digest != 0
+  if (!listing_ && here_.header.digest != 0
       && (watch_.asking() || !flight_why_.empty())) {
     listing_ = true;
-    node().links().list_pending(
-      header_.digest, [this, post = poster()](auto all) {
+    here_.links->list_pending(
+      here_.header.digest, [this, post = here_.post](auto all) {
         post([this, all = std::move(all)] { list_transfers(all); });
       });
   }
-  carry_out(watch_.tick(sight(), steady_now()));
+  carry_out(watch_.tick(sight(looking), steady_now()));
   // The links are asked first, but they may be what hangs.
   if (!flight_why_.empty() && ++flight_ticks_ >= flight_ticks_max)
     write_flight();
 }
 
-void job_actor::list_transfers(
+void job_stalls::list_transfers(
   const std::vector<runtime::link_hub::pending>& all) {
   listing_ = false;
   sending_to_.clear();
@@ -236,7 +232,7 @@ void job_actor::list_transfers(
         && std::ranges::find(sending_to_, t.peer) == sending_to_.end())
       sending_to_.push_back(t.peer);
     under_way_.push_back(
-      std::string(t.sending ? "to " : "from ") + name_of(t.peer) + ": "
+      std::string(t.sending ? "to " : "from ") + remarks_.name_of(t.peer) + ": "
       + kind_of(t.tag) + ", link " + std::to_string(t.tag.link & 0xffff)
       + ", number " + std::to_string(t.tag.sequence) + ", "
       + std::to_string(t.bytes) + " bytes, " + (t.begun ? "begun" : "waits"));
@@ -245,86 +241,82 @@ void job_actor::list_transfers(
     write_flight();
 }
 
-void job_actor::on_report(const core::peer_id& from,
-                          const core::stall_report& r) {
+void job_stalls::received(const core::peer_id& from,
+                          const core::stall_report& r, bool looking) {
   if (!r.verdict.empty()) {
-    note_verdict(r.verdict);
-    if (flight_at_ != last_step_) // a peer that does not seal was not asked
-      keep_flight("told by " + name_of(from) + ": " + r.verdict);
+    remarks_.note_verdict(r.verdict);
+    if (flight_at_
+        != remarks_.last_step()) // a peer that does not seal was not asked
+      keep_flight("told by " + remarks_.name_of(from) + ": " + r.verdict);
     return;
   }
-  carry_out(watch_.received(from, r, sight(), steady_now()));
+  carry_out(watch_.received(from, r, sight(looking), steady_now()));
 }
 
-void job_actor::carry_out(const core::stall_watch::actions& actions) {
+void job_stalls::carry_out(const core::stall_watch::actions& actions) {
   using watch = core::stall_watch;
   for (const watch::action& action : actions) {
     if (const auto* a = std::get_if<watch::send>(&action)) {
-      node().send(a->to, a->report);
+      here_.send(a->to, a->report);
     } else if (const auto* a = std::get_if<watch::stalled>(&action)) {
       keep_flight(a->why);
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
-      keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
+      keep_flight("asked by " + remarks_.name_of(a->by)
+                  + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
-      if (members().size() == 1) { // nobody could expel it, or go on
-        note_verdict(name_of(a->peer) + " is slow: " + a->why);
+      if (here_.members().size() == 1) { // nobody could expel it, or go on
+        remarks_.note_verdict(remarks_.name_of(a->peer)
+                              + " is slow: " + a->why);
         continue;
       }
-      const bool quorum = node().in_quorum();
-      tell_verdict(core::to_text(*a, name_of(a->peer), quorum));
+      const bool quorum = node_.in_quorum();
+      tell_verdict(core::to_text(*a, remarks_.name_of(a->peer), quorum));
       // Without a quorum, a later view would expel a peer that has moved again
       // meanwhile: the stall is examined anew then.
       if (quorum)
-        node().propose_expulsion(a->peer, view_ ? view_->number : 0);
+        node_.propose_expulsion(a->peer, here_.view ? here_.view->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
-      tell_verdict(core::to_text(*a, node().in_quorum()));
-      node().propose_retry(id(), a->since);
+      tell_verdict(core::to_text(*a, node_.in_quorum()));
+      node_.propose_retry(here_.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
-      if (flight_at_ != last_step_) { // no other peer has asked
+      if (flight_at_ != remarks_.last_step()) { // no other peer has asked
         keep_flight(a->why);
         write_flight();
       }
       // The others may only see that this peer is gone.
       tell_verdict(
-        core::to_text(*a, name_of(node().self()), node().in_quorum()));
-      node().hung(a->why);
+        core::to_text(*a, remarks_.name_of(here_.self), node_.in_quorum()));
+      node_.hung(a->why);
     }
   }
 }
 
-/// Several peers find the same, in different words: it is logged once.
-void job_actor::note_verdict(const std::string& text) {
-  if (noted_.size() < noted_max
-      && noted_.insert(text.substr(0, text.find(':'))).second)
-    note(core_.step_in_progress(), text);
-}
-
-void job_actor::tell_verdict(const std::string& text) {
-  note_verdict(text);
+void job_stalls::tell_verdict(const std::string& text) {
+  remarks_.note_verdict(text);
   core::stall_report r;
-  r.on = header_;
-  r.on.job = config_.entry.id;
-  r.on.island = config_.island;
+  r.on = here_.header;
+  r.on.job = here_.entry.id;
+  r.on.island = here_.id.index;
   r.verdict = text.substr(0, core::stall_verdict_max);
-  for (const core::peer_id& peer : members())
-    if (peer != node().self())
-      node().send(peer, r);
+  for (const core::peer_id& peer : here_.members())
+    if (peer != here_.self)
+      here_.send(peer, r);
 }
 
 /// Writes the flight record at one of the next ticks, with the transfers of
 /// that moment.
-void job_actor::keep_flight(std::string why) {
+void job_stalls::keep_flight(std::string why) {
   flight_why_ = std::move(why);
-  flight_at_ = last_step_;
+  flight_at_ = remarks_.last_step();
 }
 
-void job_actor::write_flight() {
-  runtime::flight_record::reason r{std::exchange(flight_why_, {}),
-                                   config_.entry.id, core_.step_in_progress(),
-                                   node().self(), under_way_};
+void job_stalls::write_flight() {
+  runtime::flight_record::reason r{
+    std::exchange(flight_why_, {}), here_.entry.id,
+    here_.core->step_in_progress(), here_.self, under_way_};
   flight_ticks_ = 0;
-  node().disk().submit(
-    [world = world_, r = std::move(r)](kernels::backend&) {
+  here_.disk->submit(
+    [world = here_.world, r = std::move(r)](kernels::backend&) {
       runtime::context& node = *world->node;
       std::error_code error;
       const auto path =

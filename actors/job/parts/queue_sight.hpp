@@ -1,5 +1,5 @@
-// actors/job/queue_sight.hpp -- what the stall watch of a job sees of a queue: how
-// long it has been at its piece of work.
+// actors/job/parts/queue_sight.hpp -- what the stall watch of a job sees of a
+// queue: how long it has been at its piece of work.
 #pragma once
 
 #include "runtime/work/device_queue.hpp"

@@ -1,6 +1,6 @@
-// actors/job/job_unit_arrivals.cpp -- units that are received or sent while
-// steps run: a copy at a step, then the reduced gradients of each later one.
-#include "actors/job/job_actor.hpp"
+// actors/job/parts/unit_moves.cpp -- receives and sends units while steps run.
+#include "actors/job/parts/unit_moves.hpp"
+
 #include "actors/training/link_names.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/arrivals.hpp"
@@ -10,6 +10,7 @@
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace shoal::actors {
@@ -43,18 +44,31 @@ runtime::shared_bytes piece_of(const buffer& copy, std::uint32_t piece) {
 
 } // namespace
 
+kernels::adamw_options
+optimizer_of(const runtime::run_config& run, std::uint64_t step, double norm) {
+  kernels::adamw_options options;
+  options.learning_rate = runtime::learning_rate(run, std::int64_t(step));
+  options.beta1 = run.beta1;
+  options.beta2 = run.beta2;
+  options.epsilon = run.eps;
+  options.weight_decay = run.weight_decay;
+  options.step = step;
+  options.gradient_scale = model::clip_scale(norm, run.max_norm);
+  return options;
+}
+
 // Receiver.
 
-void job_actor::act(const receive_unit& a) {
-  unit_ptr& unit = world_->units[a.unit];
+void unit_moves::receive(const receive_unit& a) {
+  unit_ptr& unit = here_.world->units[a.unit];
   if (!unit)
-    unit = world_->make_unit(a.unit);
+    unit = here_.world->make_unit(a.unit);
   arriving_[a.unit] = {a, !a.copy, a.version.step, {}, {}, 0, 0};
   expect_gradient(a.unit);
   if (!a.copy)
     return;
   arriving_unit& in = arriving_.at(a.unit);
-  in.copy = world_->state_buffers.get(state_bytes(*unit));
+  in.copy = here_.world->state_buffers.get(state_bytes(*unit));
   in.pieces_left = core::pieces_of(state_bytes(*unit)).count;
   const auto span = open_span("fetching state", a.unit);
   for (std::uint32_t i = 0; i < pieces_ahead; ++i)
@@ -63,23 +77,23 @@ void job_actor::act(const receive_unit& a) {
 
 /// Shown in the trace until the last copy of the returned pointer is gone.
 std::shared_ptr<void>
-job_actor::open_span(const char* what, std::uint32_t unit) {
-  runtime::timeline& trace = node().trace();
-  trace.open(config_.entry.id, what, {{"unit", unit}});
-  return {nullptr, [&trace, what, job = config_.entry.id](void*) {
+unit_moves::open_span(const char* what, std::uint32_t unit) {
+  runtime::timeline& trace = *here_.trace;
+  trace.open(here_.entry.id, what, {{"unit", unit}});
+  return {nullptr, [&trace, what, job = here_.entry.id](void*) {
             trace.close(job, what);
           }};
 }
 
 /// Whether the unit is still awaited under this attempt and sub-plan.
-bool job_actor::awaits(const receive_unit& a) const {
+bool unit_moves::awaits(const receive_unit& a) const {
   const auto at = arriving_.find(a.unit);
-  return a.digest == digest_ && at != arriving_.end()
+  return a.digest == here_.digest() && at != arriving_.end()
          && at->second.asked.version == a.version;
 }
 
-void job_actor::expect_piece(const receive_unit& a,
-                             const std::shared_ptr<void>& span) {
+void unit_moves::expect_piece(const receive_unit& a,
+                              const std::shared_ptr<void>& span) {
   arriving_unit& in = arriving_.at(a.unit);
   if (in.pieces_expected
       == core::pieces_of(in.copy.shared().bytes.size()).count)
@@ -93,64 +107,66 @@ void job_actor::expect_piece(const receive_unit& a,
     if (--now.pieces_left == 0)
       take_copy(a, std::exchange(now.copy, {}));
   };
-  node().links().expect(a.from, tag_of(a.digest, a.unit, a.version.step, piece),
-                        piece_of(in.copy, piece),
-                        [post = poster(), here](std::error_code error) {
-                          post([here, error] { here(error); });
-                        });
+  here_.links->expect(a.from, tag_of(a.digest, a.unit, a.version.step, piece),
+                      piece_of(in.copy, piece),
+                      [post = here_.post, here](std::error_code error) {
+                        post([here, error] { here(error); });
+                      });
 }
 
 /// The copy of a unit is complete.
-void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
-  compute(
-    [unit = world_->units.at(a.unit), copy,
-     operations = &node().operations(id())](kernels::backend& device) {
+void unit_moves::take_copy(const receive_unit& a, const buffer& copy) {
+  here_.compute(
+    [unit = here_.world->units.at(a.unit), copy,
+     operations = here_.operations](kernels::backend& device) {
       operations->copy_in(
         *unit, [&] { copy_state_in(device, copy.as<const float>(), *unit); });
     },
     [this, a] {
       if (const auto now = arriving_.find(a.unit); now != arriving_.end())
         now->second.copied = true;
-      feed(event::arrival_copied{a.digest, a.unit, a.version.step});
-      const auto count = core_.arrivals();
-      if (digest_ == a.digest && count.here == count.all)
-        node().say("[job] all state that was to come is here: "
-                   + std::to_string(count.all) + " units");
+      to_.moved(event::arrival_copied{a.digest, a.unit, a.version.step});
+      const auto count = here_.core->arrivals();
+      if (here_.digest() == a.digest && count.here == count.all)
+        here_.say("[job] all state that was to come is here: "
+                  + std::to_string(count.all) + " units");
     });
 }
 
 /// Posts memory for the gradient of the step after the present ones, unless
 /// many are kept.
-void job_actor::expect_gradient(std::uint32_t u) {
+void unit_moves::expect_gradient(std::uint32_t u) {
   arriving_unit& in = arriving_.at(u);
   if (in.gradients.size() >= core::arrival_backlog_max)
     return;
   const std::uint64_t step = ++in.expected;
-  buffer into = world_->buffers.get(gradient_bytes(*world_->units.at(u)));
+  buffer into =
+    here_.world->buffers.get(gradient_bytes(*here_.world->units.at(u)));
   auto here = [this, a = in.asked, step, into](std::error_code error) {
     const auto at = arriving_.find(a.unit);
-    if (error || a.digest != digest_ || at == arriving_.end()
+    if (error || a.digest != here_.digest() || at == arriving_.end()
         || at->second.asked.version != a.version)
       return;
     at->second.gradients[step] = into;
-    feed(event::arrival_reduced{a.digest, a.unit, step});
-    if (digest_ == a.digest && arriving_.contains(a.unit))
+    to_.moved(event::arrival_reduced{a.digest, a.unit, step});
+    if (here_.digest() == a.digest && arriving_.contains(a.unit))
       expect_gradient(a.unit);
   };
-  node().links().expect(
+  here_.links->expect(
     in.asked.from,
     make_tag(in.asked.digest, link_kind::arrival_gradient, 0, u, step),
-    into.shared(), [post = poster(), here](std::error_code error) {
+    into.shared(), [post = here_.post, here](std::error_code error) {
       post([here, error] { here(error); });
     });
 }
 
-void job_actor::act(const apply_arrived& a) {
+void unit_moves::apply(const apply_arrived& a) {
   arriving_unit& in = arriving_.at(a.unit);
-  compute(
-    [unit = world_->units.at(a.unit), gradients = in.gradients.at(a.step),
-     norm = a.grad_norm, options = optimizer(a.step, a.grad_norm),
-     operations = &node().operations(id())](kernels::backend& device) {
+  here_.compute(
+    [unit = here_.world->units.at(a.unit), gradients = in.gradients.at(a.step),
+     norm = a.grad_norm,
+     options = optimizer_of(here_.run(), a.step, a.grad_norm),
+     operations = here_.operations](kernels::backend& device) {
       device.copy(unit->gradients(), gradients.as<const float>());
       if (std::isfinite(norm)) // otherwise the step leaves the state unchanged
         operations->apply(*unit, device, options);
@@ -161,9 +177,9 @@ void job_actor::act(const apply_arrived& a) {
       const bool full =
         at->second.gradients.size() >= core::arrival_backlog_max;
       at->second.gradients.erase(a.step);
-      if (full && digest_ == a.digest)
+      if (full && here_.digest() == a.digest)
         expect_gradient(a.unit);
-      feed(event::arrival_applied{a.digest, a.unit, a.step});
+      to_.moved(event::arrival_applied{a.digest, a.unit, a.step});
     });
 }
 
@@ -171,42 +187,40 @@ void job_actor::act(const apply_arrived& a) {
 
 /// The copy is made beside the computation, which only reads the state; the
 /// step's gradients are applied only when it is complete.
-void job_actor::act(const send_unit& a) {
-  actors_.pass(send_gradients{a.unit, a.to});
+void unit_moves::send(const send_unit& a) {
   if (!a.copy)
     return;
-  unit_ptr unit = world_->units.at(a.unit);
+  unit_ptr unit = here_.world->units.at(a.unit);
   auto out = std::make_shared<leaving_unit>();
   out->asked = a;
-  out->copy = world_->state_buffers.get(state_bytes(*unit));
+  out->copy = here_.world->state_buffers.get(state_bytes(*unit));
   out->pieces = core::pieces_of(state_bytes(*unit)).count;
   leaving_[{a.to, a.unit}] = out;
-  ++reading_state_;
-  node().reductions().submit(
+  to_.state_reading();
+  here_.reductions->submit(
     [unit, out](kernels::backend& device) {
       copy_state_out(device, *unit, out->copy.as<float>());
     },
-    [this, post = poster(), out] {
+    [this, post = here_.post, out] {
       post([this, out] {
-        --reading_state_;
-        prepare_if_complete();
+        to_.state_read();
         out->span = open_span("sending state", out->asked.unit);
         for (std::uint32_t i = 0; i < (out->asked.paced ? 1 : pieces_ahead);
              ++i)
           send_piece(out);
       });
     },
-    {config_.entry.id});
+    {here_.entry.id});
 }
 
 /// False once the unit is sent anew, or under another sub-plan.
-bool job_actor::is_leaving(const std::shared_ptr<leaving_unit>& out) const {
+bool unit_moves::is_leaving(const leaving_ptr& out) const {
   const auto at = leaving_.find({out->asked.to, out->asked.unit});
-  return out->asked.digest == digest_ && at != leaving_.end()
+  return out->asked.digest == here_.digest() && at != leaving_.end()
          && at->second == out;
 }
 
-void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
+void unit_moves::send_piece(const leaving_ptr& out) {
   if (!is_leaving(out))
     return;
   const send_unit& a = out->asked;
@@ -218,38 +232,48 @@ void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
   auto sent = [this, out, began = steady_now()] {
     core::nanoseconds rest = 0;
     if (out->asked.paced && out->next < out->pieces)
-      rest =
-        core::rest_after_piece(steady_now() - began, took_.whole, out->pieces);
+      rest = core::rest_after_piece(steady_now() - began, here_.took.whole,
+                                    out->pieces);
     send_piece_after(out, rest);
   };
-  node().links().send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
-                      piece_of(out->copy, piece),
-                      [post = poster(), sent](std::error_code error) {
-                        if (!error) // on an error another sub-plan follows
-                          post(sent);
-                      });
+  here_.links->send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
+                    piece_of(out->copy, piece),
+                    [post = here_.post, sent](std::error_code error) {
+                      if (!error) // on an error another sub-plan follows
+                        post(sent);
+                    });
 }
 
-void job_actor::send_piece_after(const std::shared_ptr<leaving_unit>& out,
-                                 core::nanoseconds rest) {
+void unit_moves::send_piece_after(const leaving_ptr& out,
+                                  core::nanoseconds rest) {
   if (rest <= 0 || !is_leaving(out))
     return send_piece(out);
   const core::nanoseconds nap = std::min(rest, nap_max);
-  delayed_send(
-    this, std::chrono::nanoseconds(nap),
-    job_later{[this, out, left = rest - nap] { send_piece_after(out, left); }});
+  here_.post_after(
+    std::chrono::nanoseconds(nap),
+    [this, out, left = rest - nap] { send_piece_after(out, left); });
 }
 
-void job_actor::act(const arrivals_complete& a) {
-  node().propose_arrived(id(), a.since);
+// Both.
+
+void unit_moves::adopt() {
+  // A step that is rolled forward at once may need their gradients.
+  kept_arriving_ = std::exchange(arriving_, {});
+  here_.post([this] { kept_arriving_.clear(); });
+}
+
+buffer
+unit_moves::kept_gradients(std::uint32_t unit, std::uint64_t step) const {
+  const auto at = kept_arriving_.find(unit);
+  return at == kept_arriving_.end() ? buffer{} : at->second.gradients.at(step);
 }
 
 /// A halt ends transfers: units that are incomplete then are dropped.
-void job_actor::drop_unfinished_arrivals() {
+void unit_moves::halt() {
   leaving_.clear();
   std::erase_if(arriving_, [this](const auto& of) {
     if (!of.second.copied)
-      world_->units.erase(of.first);
+      here_.world->units.erase(of.first);
     return !of.second.copied;
   });
 }

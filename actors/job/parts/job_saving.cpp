@@ -1,7 +1,10 @@
-// actors/job/job_saving.cpp -- makes, keeps and drops checkpoints of a job.
+// actors/job/parts/job_saving.cpp -- makes, keeps and drops checkpoints of a
+// job.
+#include "actors/job/parts/job_saving.hpp"
+
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
-#include "actors/job/job_actor.hpp"
+#include "runtime/context.hpp"
 #include "runtime/core/training/shards.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -27,14 +30,13 @@ constexpr std::chrono::seconds look_after{1};
 
 // Making checkpoints.
 
-void job_actor::act(const run_checkpoint& a) {
+void job_saving::begin(const run_checkpoint& a) {
   saving_ = a.step;
-  actors_.begin_checkpoint(a);
-  if (std::ranges::find(a.unable, node().self()) != a.unable.end()
+  if (std::ranges::find(a.unable, here_.self) != a.unable.end()
       && ++left_out_ >= left_out_max_) {
     left_out_ = 0; // it may have room again
     left_out_max_ = std::min(2 * left_out_max_, left_out_most);
-    world_->disk_refuses = false;
+    here_.world->disk_refuses = false;
   }
   save(a);
 }
@@ -43,36 +45,35 @@ void job_actor::act(const run_checkpoint& a) {
 /// last checkpoint needs no copy here, since no step runs meanwhile. Only one
 /// is written at a time: if the former one is still being written, only the
 /// last checkpoint waits for it, since no step runs meanwhile.
-void job_actor::save(const run_checkpoint& a) {
-  if (a.digest != digest_)
+void job_saving::save(const run_checkpoint& a) {
+  if (a.digest != here_.digest())
     return;
   const auto units = core::units_written_by(
-    writers_of(actors_.plan()->where, *world_->layout, a.unable),
-    node().self());
-  if (units.empty() || snapshot_.expired())
+    writers_of(here_.plan->where, *here_.world->layout, a.unable), here_.self);
+  if (units.empty() || !writing())
     return copy_units(a, units);
   if (a.last) {
-    delayed_send(this, look_after, job_later{[this, a] { save(a); }});
+    here_.post_after(look_after, [this, a] { save(a); });
     return;
   }
-  actors_.pass(refuse_shards{a.step, "the one before is still being written",
-                             a.publisher});
+  to_.refuse(refuse_shards{a.step, "the one before is still being written",
+                           a.publisher});
   copy_units(a, {});
 }
 
-void job_actor::copy_units(const run_checkpoint& a,
-                           const std::vector<std::uint32_t>& units) {
+void job_saving::copy_units(const run_checkpoint& a,
+                            const std::vector<std::uint32_t>& units) {
   auto copy = std::make_shared<shard_snapshot>();
   for (std::uint32_t u : units) {
     auto& part = copy->units.emplace_back();
-    part.from = world_->units.at(u);
+    part.from = here_.world->units.at(u);
     if (!a.last)
-      part.copy = world_->state_buffers.get(state_bytes(*part.from));
+      part.copy = here_.world->state_buffers.get(state_bytes(*part.from));
   }
   if (!units.empty())
     snapshot_ = copy;
-  compute(
-    [copy, step = a.step, trace = &node().trace()](kernels::backend& device) {
+  here_.compute(
+    [copy, step = a.step, trace = here_.trace](kernels::backend& device) {
       const runtime::timeline_span span(
         *trace, runtime::timeline::queue::device, "copy for a checkpoint",
         {{"step", step}});
@@ -81,86 +82,74 @@ void job_actor::copy_units(const run_checkpoint& a,
           copy_state_out(device, *part.from, part.copy.as<float>());
     },
     [this, a, copy] {
-      if (a.digest == digest_ && !copy->units.empty())
-        actors_.pass(write_shards{a.step, a.last, copy, a.publisher});
-      feed(event::snapshot_taken{a.digest, a.step});
+      if (a.digest == here_.digest() && !copy->units.empty())
+        to_.write(write_shards{a.step, a.last, copy, a.publisher});
+      to_.saving_changed(event::snapshot_taken{a.digest, a.step});
     });
 }
 
-/// Other peers have to write and publish the last checkpoint. As there are no
-/// votes any more, only another sub-plan, and the seals before it, can tell all
-/// peers.
-void job_actor::hand_over_if_refused() {
-  if (!world_->disk_refuses || handed_over_ == header_.since
-      || !core_.should_hand_over())
+void job_saving::tick() {
+  if (!here_.world->disk_refuses || handed_over_ == here_.header.since
+      || !here_.core->should_hand_over())
     return;
-  handed_over_ = header_.since;
-  node().propose_retry(id(), header_.since);
+  handed_over_ = here_.header.since;
+  to_.hand_over(handed_over_);
 }
 
-void job_actor::act(const begin_anew& a) {
-  node().propose_retry(id(), a.since);
-}
-
-void job_actor::act(const checkpoint_known& a) {
+void job_saving::known(const checkpoint_known& a) {
   std::erase_if(refusing_, [&](const core::peer_id& p) {
     return std::ranges::find(a.unable, p) == a.unable.end();
   });
-  if (std::exchange(saving_fails_, false))
-    note(a.checkpoint.step, "checkpoints are written again");
+  if (std::exchange(fails_, false))
+    remarks_.note(a.checkpoint.step, "checkpoints are written again");
   log_checkpoint(a.checkpoint);
-  actors_.pass(checkpoint_over{a.checkpoint.step});
-  drop_old_checkpoints();
+  to_.end(checkpoint_over{a.checkpoint.step});
+  drop_old();
 }
 
-void job_actor::act(const checkpoint_failed& a) {
+void job_saving::failed(const checkpoint_failed& a) {
   if (!a.trying) {
-    actors_.pass(checkpoint_over{a.step});
+    to_.end(checkpoint_over{a.step});
     not_saved_.insert(a.step);
-    drop_old_checkpoints(); // others need the room
+    drop_old(); // others need the room
   }
   const bool news = refusing_.insert(a.at).second;
-  if ((!a.trying || a.others) && (!news || saving_fails_))
+  if ((!a.trying || a.others) && (!news || fails_))
     return; // already reported
-  saving_fails_ = true;
-  const std::string at = name_of(a.at);
-  note(a.step, a.trying
-                 ? "the model of step " + std::to_string(a.step)
-                     + " cannot be written on " + at + ": " + a.why
-                     + (a.others ? "; others write it"
-                                 : "; trying again until it can, or until "
-                                   "the job is cancelled")
-                 : "the checkpoint of step " + std::to_string(a.step)
-                     + " could not be written on " + at + ": " + a.why
-                     + "; the run goes on");
+  fails_ = true;
+  const std::string at = remarks_.name_of(a.at);
+  remarks_.note(
+    a.step, a.trying ? "the model of step " + std::to_string(a.step)
+                         + " cannot be written on " + at + ": " + a.why
+                         + (a.others ? "; others write it"
+                                     : "; trying again until it can, or until "
+                                       "the job is cancelled")
+                     : "the checkpoint of step " + std::to_string(a.step)
+                         + " could not be written on " + at + ": " + a.why
+                         + "; the run goes on");
 }
 
-void job_actor::act(const checkpoints_slow& a) {
-  note(a.step,
-       "checkpoints take longer than "
-         + std::to_string(run().checkpoint_interval)
-         + " steps (checkpoint.interval) allow: if all peers died at once, more"
-           " would be run again; the run does not wait for them");
+void job_saving::slow(const checkpoints_slow& a) {
+  remarks_.note(
+    a.step,
+    "checkpoints take longer than "
+      + std::to_string(here_.run().checkpoint_interval)
+      + " steps (checkpoint.interval) allow: if all peers died at once, more"
+        " would be run again; the run does not wait for them");
 }
 
 /// Logs each checkpoint once.
-void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
+void job_saving::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   if (!logged_.insert(checkpoint).second)
     return;
   publish(checkpoint);
   not_saved_.erase(checkpoint.step);
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::checkpoint;
-  e.step = checkpoint.step;
-  e.epoch = checkpoint.since;
-  e.digest = checkpoint.manifest;
-  e.unix_ms = unix_ms();
-  log(e);
+  remarks_.log_checkpoint(checkpoint);
 }
 
 /// When lost steps are run again, their earlier checkpoints are void, also if
 /// this peer hears of them late.
-void job_actor::publish(const core::checkpoint_ref& checkpoint) {
+void job_saving::publish(const core::checkpoint_ref& checkpoint) {
   if (checkpoint.since < published_since_)
     return;
   published_since_ = checkpoint.since;
@@ -174,22 +163,22 @@ void job_actor::publish(const core::checkpoint_ref& checkpoint) {
 /// fetches if a newer checkpoint exists: otherwise a keeper that is slower than
 /// the checkpoints would never have any. Ends when a newer one is here, or when
 /// the newer ones are enough that the files may be gone everywhere.
-void job_actor::act(const keep_checkpoint& a) {
+void job_saving::keep(const keep_checkpoint& a) {
   if (!keeping_.insert(a.checkpoint).second)
     return;
   say_needed();
-  fetching f;
+  lasting_fetch f;
   f.set.manifests.push_back(a.checkpoint.manifest);
-  if (actors_.active() && !actors_.plan()->where.replicas.empty()) {
-    const auto writers = writers_of(actors_.plan()->where, *world_->layout);
+  if (here_.plan && !here_.plan->where.replicas.empty()) {
+    const auto writers = writers_of(here_.plan->where, *here_.world->layout);
     for (std::size_t u = 0; u < writers.size(); ++u)
       for (const char* kind : {model_files, optimizer_files})
         f.set.first_by_name[model::shard_name(kind, u, writers.size())] =
           writers[u];
   }
   f.holders.push_back(a.at);
-  for (const core::peer_id& p : members())
-    if (p != a.at && p != node().self())
+  for (const core::peer_id& p : here_.members())
+    if (p != a.at && p != here_.self)
       f.holders.push_back(p);
   f.wanted = [this, c = a.checkpoint] {
     const bool newer_held = std::ranges::any_of(
@@ -210,57 +199,53 @@ void job_actor::act(const keep_checkpoint& a) {
     keeping_.erase(a.checkpoint);
     hold(a.checkpoint);
   };
-  fetch_lasting(std::move(f));
+  to_.fetch(std::move(f));
 }
 
 /// Another peer keeps it. Here it is tried again, since the disk may have room
 /// later.
-void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
-                             std::error_code error) {
-  world_->disk_refuses = true;
-  if (refusing_.insert(node().self()).second)
-    note_own(checkpoint.step, "checkpoints cannot be kept on "
-                                + name_of(node().self()) + ": "
-                                + error.message() + "; others keep them");
-  feed(event::keep_refused{checkpoint});
+void job_saving::keep_refused(const core::checkpoint_ref& checkpoint,
+                              std::error_code error) {
+  here_.world->disk_refuses = true;
+  if (refusing_.insert(here_.self).second)
+    remarks_.note_own(checkpoint.step, "checkpoints cannot be kept on "
+                                         + remarks_.name_of(here_.self) + ": "
+                                         + error.message()
+                                         + "; others keep them");
+  to_.saving_changed(event::keep_refused{checkpoint});
 }
 
-/// Removes the rest of a checkpoint that was given up.
-void job_actor::act(const checkpoint_given_up& a) {
-  note(a.checkpoint.step,
-       "the checkpoint of step " + std::to_string(a.checkpoint.step)
-         + " is given up: no peer that is here has it whole");
+void job_saving::give_up(const checkpoint_given_up& a) {
+  remarks_.note(a.checkpoint.step,
+                "the checkpoint of step " + std::to_string(a.checkpoint.step)
+                  + " is given up: no peer that is here has it whole");
   std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
     return held.manifest == a.checkpoint.manifest
            && held.since <= a.checkpoint.since;
   });
   published_.erase(a.checkpoint.step);
-  drop_old_checkpoints({a.checkpoint});
+  drop_old({a.checkpoint});
 }
 
-/// The checkpoint is complete in the own store: only now older ones may be
-/// dropped. It may have been written under a former sub-plan: then no peer has
-/// announced it yet.
-void job_actor::hold(const core::checkpoint_ref& checkpoint) {
+void job_saving::hold(const core::checkpoint_ref& checkpoint) {
   log_checkpoint(checkpoint);
-  feed(event::checkpoint_held{checkpoint});
+  to_.saving_changed(event::checkpoint_held{checkpoint});
   if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
     checkpoints_.push_back(checkpoint);
-  drop_old_checkpoints();
+  drop_old();
 }
 
-/// Finds the checkpoints that an earlier process of this peer has left in its
-/// store. The newest is hashed before any peer is told of it: damaged bytes
-/// must not be chosen to go on from. Until then the core gets no input.
-void job_actor::find_checkpoints() {
+/// The newest is hashed before any peer is told of it: damaged bytes must not
+/// be chosen to go on from.
+void job_saving::look() {
   struct outcome {
     std::vector<core::checkpoint_ref> held;
     std::vector<std::string> notes;
   };
   std::set<core::checkpoint_ref> known;
-  for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
+  for (const runtime::job_event& e : here_.log->read_all(here_.entry.id))
     if (e.kind == runtime::job_event_kind::checkpoint
-        && e.island == config_.island)
+        && e.island == here_.id.index)
       known.insert({e.step, e.digest, e.epoch});
   for (const core::checkpoint_ref& c : known) // oldest first
     publish(c);
@@ -270,8 +255,8 @@ void job_actor::find_checkpoints() {
   if (!looking_)
     return;
   auto found = std::make_shared<outcome>();
-  node().disk().submit(
-    [world = world_, known, found](kernels::backend&) {
+  here_.disk->submit(
+    [world = here_.world, known, found](kernels::backend&) {
       runtime::store& store = world->node->blobs();
       for (auto at = known.rbegin(); at != known.rend(); ++at) {
         std::vector<std::string> damaged;
@@ -286,28 +271,48 @@ void job_actor::find_checkpoints() {
           found->held.push_back(*at);
       }
     },
-    [this, post = poster(), found] {
+    [this, post = here_.post, found] {
       post([this, found] {
         looking_ = false;
         for (const std::string& text : found->notes)
-          note(last_step_, text);
+          remarks_.note(remarks_.last_step(), text);
         checkpoints_ = found->held;
         std::ranges::sort(checkpoints_);
-        // Before all other inputs.
-        for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
-          inputs_.push_front(event::checkpoint_held{*c});
-        for (const core::checkpoint_ref& c : logged_)
-          inputs_.push_front(event::checkpoint_heard{c});
-        feed(event::tick{});
-        drop_old_checkpoints();
+        std::vector<core::job_input> first;
+        for (auto c = logged_.rbegin(); c != logged_.rend(); ++c)
+          first.push_back(event::checkpoint_heard{*c});
+        for (const core::checkpoint_ref& c : checkpoints_)
+          first.push_back(event::checkpoint_held{c});
+        to_.found(std::move(first));
+        drop_old();
       });
     });
+}
+
+void job_saving::restoring(const core::checkpoint_ref& checkpoint) {
+  restored_ = checkpoint;
+  say_needed();
+}
+
+std::uint64_t job_saving::newest_step() const {
+  return checkpoints_.empty() ? here_.entry.origin_step
+                              : checkpoints_.back().step;
+}
+
+/// After a run went back, an earlier entry may have the same step.
+std::optional<core::checkpoint_ref>
+job_saving::logged(std::uint64_t step) const {
+  std::optional<core::checkpoint_ref> out;
+  for (const core::checkpoint_ref& c : logged_)
+    if (c.step == step)
+      out = c;
+  return out;
 }
 
 // Dropping checkpoints.
 
 /// What this island needs, for the others.
-void job_actor::say_needed() {
+void job_saving::say_needed() {
   std::set<core::blob_digest> all{restored_.manifest};
   if (looking_) // any of them may be here
     for (const core::checkpoint_ref& c : logged_)
@@ -317,17 +322,17 @@ void job_actor::say_needed() {
   for (const core::checkpoint_ref& c : keeping_)
     all.insert(c.manifest);
   all.erase(core::blob_digest{});
-  config_.needed->say(id(), std::move(all));
+  needed_->say(here_.id, std::move(all));
 }
 
 /// Keeps all local files of the newest keep_latest_k checkpoints and of those
 /// being written. Removes the files of others, also those of `old`, except
 /// files that something else needs.
-void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
-  const auto keep = std::size_t(run().keep_latest_k);
+void job_saving::drop_old(std::vector<core::checkpoint_ref> old) {
+  const auto keep = std::size_t(here_.run().keep_latest_k);
   std::ranges::sort(checkpoints_);
   while (checkpoints_.size() > keep) {
-    feed(event::checkpoint_dropped{checkpoints_.front()});
+    to_.saving_changed(event::checkpoint_dropped{checkpoints_.front()});
     old.push_back(checkpoints_.front());
     checkpoints_.erase(checkpoints_.begin());
   }
@@ -336,11 +341,11 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
   const std::uint64_t newest = published_.empty() ? 0 : *published_.rbegin();
   std::erase_if(not_saved_, [&](std::uint64_t s) { return s < newest; });
   say_needed();
-  if (!view_)
+  if (!here_.view)
     return; // what others need is unknown; it is about to come
   // Jobs may share files: one may have started from another's checkpoint.
-  std::vector<core::blob_digest> origins{config_.entry.origin};
-  for (const core::job_entry& job : view_->jobs)
+  std::vector<core::blob_digest> origins{here_.entry.origin};
+  for (const core::job_entry& job : here_.view->jobs)
     origins.push_back(job.origin);
   auto wanted = [published = published_, failed = not_saved_, newest,
                  saving = saving_](std::uint64_t step) {
@@ -348,9 +353,9 @@ void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
            || ((step > newest || step == saving) && step <= saving
                && !failed.contains(step));
   };
-  node().disk().submit(
-    [world = world_, old, kept = checkpoints_, origins, wanted, view = view_,
-     others = config_.needed](kernels::backend&) {
+  here_.disk->submit(
+    [world = here_.world, old, kept = checkpoints_, origins, wanted,
+     view = here_.view, others = needed_](kernels::backend&) {
       runtime::store& store = world->node->blobs();
       std::set<core::blob_digest> needed =
         others->of_others(*world->node, *view, world->id());

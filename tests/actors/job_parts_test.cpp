@@ -1,0 +1,582 @@
+// tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone.
+#include "actors/job/parts/job_evaluation.hpp"
+#include "actors/job/parts/job_remarks.hpp"
+#include "actors/job/parts/job_saving.hpp"
+#include "actors/job/parts/job_text.hpp"
+#include "actors/job/parts/unit_moves.hpp"
+#include "actors/reduction_fixture.hpp"
+#include "actors/small_store.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/model/data/corpus.hpp"
+#include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
+#include "support/folder.hpp"
+
+#include <cmath>
+
+using namespace shoal;
+using namespace shoal::test;
+
+namespace event = core::job_event;
+
+namespace {
+
+constexpr std::uint64_t plan_digest = 7;
+
+struct event_list final : runtime::job_log {
+  void add(core::job_id, const runtime::job_event& e) override {
+    all.push_back(e);
+  }
+  std::vector<runtime::job_event>
+  read(core::job_id, std::uint64_t, std::uint64_t&) const override {
+    return all;
+  }
+  std::vector<runtime::job_event> read_all(core::job_id) const override {
+    return all;
+  }
+  std::vector<runtime::job_event> all;
+};
+
+core::job_config core_config(std::size_t n) {
+  core::job_config out;
+  out.self = peer(n);
+  out.blocks = 2;
+  out.microbatches = 1;
+  out.total_steps = 10;
+  return out;
+}
+
+/// What one peer's parts work with: a job of two blocks.
+struct job_peer {
+  job_peer(network& wire, std::size_t n)
+    : core(core_config(n)), links(wire, peer(n)) {
+    here.self = peer(n);
+    here.world = std::make_shared<actors::job_world>();
+    here.world->layout = small_layout(2, false);
+    here.core = &core;
+    here.links = &links;
+    here.device = &device;
+    here.reductions = &sums;
+    here.disk = &disk;
+    here.blobs = &store;
+    here.log = &log;
+    here.trace = &runtime::no_timeline();
+    here.operations = &runtime::plain_operations();
+    here.post = [this](std::function<void()> run) { turns.push_back(run); };
+    here.post_after = [this](auto, std::function<void()> run) {
+      turns.push_back(std::move(run));
+    };
+    here.send = [this](const core::peer_id& to, const core::job_message& m) {
+      sent.emplace_back(to, m);
+    };
+    here.say = [](const std::string&) {};
+  }
+  void adopt(island_place place) {
+    here.place = place;
+    auto plan = std::make_shared<actors::sub_plan>(std::move(place));
+    plan->digest = plan_digest;
+    here.plan = plan;
+  }
+  /// A view of this many peers.
+  void see(std::size_t peers) {
+    auto view = std::make_shared<core::view>();
+    for (std::size_t n = 0; n < peers; ++n) {
+      core::member& m = view->members.emplace_back();
+      m.id.peer = peer(n);
+      m.name = "peer" + std::to_string(n);
+    }
+    here.view = view;
+  }
+  /// Runs one piece of what waits; false: nothing does.
+  bool step() {
+    for (drawn_queue* q : {&device, &sums, &disk})
+      if (!q->waiting.empty()) {
+        q->run_one();
+        return true;
+      }
+    if (turns.empty())
+      return false;
+    const auto run = std::move(turns.front());
+    turns.pop_front();
+    run();
+    return true;
+  }
+  void settle() {
+    while (step()) {
+    }
+  }
+
+  folder home;
+  small_store store{home.path / "blobs"};
+  core::job_core core;
+  hub links;
+  drawn_queue device, sums, disk;
+  event_list log;
+  std::deque<std::function<void()>> turns;
+  std::vector<std::pair<core::peer_id, core::job_message>> sent;
+  actors::job_context here;
+};
+
+core::member_id member(std::size_t n) {
+  core::member_id out;
+  out.peer = peer(n);
+  return out;
+}
+
+/// Two peers in a pipeline; peer 0 has the roles that exist once.
+island_place two_stages() {
+  island_place a;
+  a.since = 1;
+  a.replicas = {pipeline({{0, 1}, {1, 1}}, 0, 1)};
+  a.data_source = a.evaluator = a.checkpointer = a.reporter = member(0);
+  a.keepers = {member(0), member(1)};
+  a.sealers = {member(0), member(1)};
+  return a;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(job_parts)
+
+// Evaluations.
+
+namespace {
+
+struct evaluations final : actors::job_evaluation::events {
+  void evaluated(std::uint64_t step,
+                 const std::optional<actors::eval_summed>& sum) override {
+    all.emplace_back(step, sum ? sum->loss : -1);
+  }
+  std::vector<std::pair<std::uint64_t, double>> all;
+};
+using evaluation_list = std::vector<std::pair<std::uint64_t, double>>;
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(an_evaluation_ends_when_all_parts_have_come) {
+  for (const bool stage_first : {false, true}) {
+    evaluations seen;
+    actors::job_evaluation part(seen);
+    part.begin(3, true, true);
+    part.computed(2); // of an earlier one
+    if (stage_first)
+      part.computed(3);
+    part.summed({3, 1.5, 10});
+    if (!stage_first)
+      part.computed(3);
+    BOOST_TEST((seen.all == evaluation_list{{3, 1.5}}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_without_a_part_ends_an_evaluation_at_once) {
+  evaluations seen;
+  actors::job_evaluation part(seen);
+  part.begin(3, false, false);
+  BOOST_TEST((seen.all == evaluation_list{{3, -1}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_halted_evaluation_reports_nothing) {
+  evaluations seen;
+  actors::job_evaluation part(seen);
+  part.begin(0, true, false);
+  part.halt();
+  part.computed(0);
+  BOOST_TEST(seen.all.empty());
+}
+
+// Remarks.
+
+BOOST_AUTO_TEST_CASE(only_the_reporter_sends_what_all_peers_of_the_job_derive) {
+  network wire;
+  for (const std::size_t n : {0u, 1u}) {
+    job_peer p(wire, n);
+    p.see(3);
+    p.adopt(two_stages());
+    actors::job_remarks part(p.here);
+    part.note(4, "something");
+    BOOST_TEST(p.log.all.size() == 1u);
+    BOOST_TEST(p.sent.size() == (n == 0 ? 2u : 0u));
+    part.note_own(4, "something else");
+    BOOST_TEST(p.sent.size() == (n == 0 ? 4u : 2u));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_job_waits_for_is_repeated_until_it_is_over) {
+  network wire;
+  job_peer p(wire, 0);
+  p.see(2);
+  p.adopt(two_stages());
+  actors::job_remarks part(p.here);
+  part.note_wait(4, "waiting");
+  for (int i = 0; i < 100; ++i)
+    part.tick();
+  BOOST_TEST(p.sent.size() == 3u); // once, and twice again
+  part.wait_over();
+  for (int i = 0; i < 100; ++i)
+    part.tick();
+  BOOST_TEST(p.sent.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_verdict_is_logged_once_under_a_sub_plan) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  part.note_verdict("b is slow: one says");
+  part.note_verdict("b is slow: another says");
+  BOOST_TEST(p.log.all.size() == 1u);
+  part.halt();
+  part.note_verdict("b is slow: one says");
+  BOOST_TEST(p.log.all.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(former_members_keep_their_names) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  p.see(3);
+  part.learn_names();
+  p.see(2);
+  part.learn_names();
+  BOOST_TEST(part.name_of(peer(2)) == "peer2");
+  BOOST_TEST(part.name_of(peer(5)) == core::short_name(peer(5)));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_logged_with_the_reason) {
+  network wire;
+  job_peer p(wire, 0);
+  actors::job_remarks part(p.here);
+  core::step_record r;
+  r.version = {5, 1};
+  r.loss = std::nan("");
+  r.bad = 1;
+  part.log_step(r, 0);
+  BOOST_TEST(part.last_step() == 5u);
+  BOOST_REQUIRE(p.log.all.size() == 2u);
+  BOOST_TEST(p.log.all[1].text.starts_with("step 5 is not applied: its loss"));
+}
+
+// The text.
+
+namespace {
+
+struct text_events final : actors::job_text::events {
+  void text_loaded(const actors::job_text::text_ptr& text) override {
+    loaded.push_back(text);
+  }
+  void text_damaged() override { ++damaged; }
+  void text_unusable(const std::string& reason) override { why = reason; }
+  void text_found() override { ++found; }
+  std::vector<actors::job_text::text_ptr> loaded;
+  int damaged = 0;
+  std::string why;
+  int found = 0;
+};
+
+core::blob_digest put_text(runtime::store& store, std::size_t tokens) {
+  model::corpus text;
+  text.train_u8.assign(tokens, 'a');
+  text.validation_u8.assign(tokens, 'b');
+  text.files = {{"a", false, 0, tokens}, {"b", true, 0, tokens}};
+  auto writer = store.write();
+  core::blob_digest out{};
+  const auto bytes = model::serialise(text);
+  BOOST_REQUIRE(!writer->append(std::as_bytes(std::span(bytes))));
+  BOOST_REQUIRE(!writer->commit(out, std::nullopt));
+  return out;
+}
+
+struct text_peer : job_peer {
+  using job_peer::job_peer;
+  text_events seen;
+  actors::job_text part{here, seen};
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(the_data_source_gets_the_text_which_is_read_once) {
+  network wire;
+  text_peer p(wire, 0);
+  p.here.entry.data = put_text(p.store, 1000);
+  p.part.load();
+  BOOST_TEST(!p.part.loading()); // no sub-plan: it is not the data source
+  p.adopt(two_stages());
+  p.part.load();
+  p.part.load();
+  BOOST_TEST(p.part.awaited());
+  BOOST_TEST(p.disk.waiting.size() == 1u);
+  p.settle();
+  BOOST_TEST(p.seen.loaded.size() == 1u);
+  p.part.load();
+  BOOST_TEST(p.disk.waiting.empty());
+  BOOST_REQUIRE(p.seen.loaded.size() == 2u);
+  BOOST_TEST(p.seen.loaded[0] == p.seen.loaded[1]);
+}
+
+BOOST_AUTO_TEST_CASE(a_keeper_that_computes_reads_the_text_ahead) {
+  network wire;
+  text_peer p(wire, 1);
+  p.here.entry.data = put_text(p.store, 1000);
+  island_place place = two_stages();
+  p.adopt(place);
+  p.part.warm();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.empty());
+  place.data_source = member(1);
+  p.adopt(place);
+  p.part.load();
+  BOOST_TEST(p.seen.loaded.size() == 1u); // at once
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_the_store_lost_is_fetched) {
+  network wire;
+  text_peer p(wire, 0);
+  p.adopt(two_stages());
+  p.part.load();
+  BOOST_TEST(p.seen.damaged == 0); // it has never been here
+  static_cast<void>(p.core.step(event::blobs_held{}, 0));
+  p.part.load();
+  BOOST_TEST(p.seen.damaged == 1);
+  BOOST_TEST(p.part.awaited());
+  p.here.entry.data = put_text(p.store, 1000);
+  p.part.fetched();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_is_too_short_is_refused) {
+  network wire;
+  text_peer p(wire, 0);
+  p.here.entry.data = put_text(p.store, 3);
+  p.adopt(two_stages());
+  p.part.load();
+  p.settle();
+  BOOST_TEST(p.seen.loaded.empty());
+  BOOST_TEST(p.seen.why.find("fewer than training.seq_len")
+             != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_that_a_client_brings_is_found) {
+  network wire;
+  text_peer p(wire, 0);
+  for (int i = 0; i < 5; ++i)
+    p.part.tick();
+  BOOST_TEST(p.seen.found == 0);
+  p.here.entry.data = put_text(p.store, 1000);
+  for (int i = 0; i < 5; ++i)
+    p.part.tick();
+  BOOST_TEST(p.seen.found == 1);
+}
+
+// Units that come and go.
+
+namespace {
+
+struct move_events final : actors::unit_moves::events {
+  void moved(const core::job_input& what) override {
+    copied += std::holds_alternative<event::arrival_copied>(what);
+    reduced += std::holds_alternative<event::arrival_reduced>(what);
+    applied += std::holds_alternative<event::arrival_applied>(what);
+  }
+  void state_reading() override { ++reading; }
+  void state_read() override { --reading; }
+  int copied = 0, reduced = 0, applied = 0;
+  int reading = 0;
+};
+
+struct move_peer : job_peer {
+  move_peer(network& wire, std::size_t n) : job_peer(wire, n) {
+    adopt(two_stages());
+  }
+  model::unit_state& unit(std::uint32_t u) {
+    actors::unit_ptr& out = here.world->units[u];
+    if (!out)
+      out = here.world->make_unit(u);
+    return *out;
+  }
+  move_events seen;
+  actors::unit_moves part{here, seen};
+};
+
+constexpr std::uint32_t moving = 1;
+
+/// Lets all happen that can.
+void settle(network& wire, std::initializer_list<move_peer*> peers) {
+  std::mt19937 random(1);
+  for (bool more = true; more;) {
+    more = false;
+    for (move_peer* p : peers)
+      more |= p->step();
+    for (auto& [k, t] : wire)
+      if (t.into && t.from) {
+        carry(wire, key(k), random);
+        more = true;
+        break;
+      }
+  }
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_unit_arrives_with_the_gradients_of_later_steps) {
+  network wire;
+  move_peer from(wire, 0), to(wire, 1);
+  model::initialise(from.unit(moving), 5);
+  to.part.receive({plan_digest, moving, {3, 1}, peer(0), true});
+  from.part.send({plan_digest, moving, {3, 1}, peer(1), true, false});
+  BOOST_TEST(from.seen.reading == 1); // no step may be applied
+  settle(wire, {&from, &to});
+  BOOST_TEST(from.seen.reading == 0);
+  BOOST_TEST(to.seen.copied == 1);
+  BOOST_TEST(actors::digest_of(to.unit(moving))
+             == actors::digest_of(from.unit(moving)));
+
+  // The gradient of step 4, as the source's reducer sends it.
+  std::ranges::fill(from.unit(moving).gradients(), 0.5f);
+  actors::buffer gradient =
+    from.here.world->buffers.get(actors::gradient_bytes(from.unit(moving)));
+  std::ranges::fill(gradient.as<float>(), 0.5f);
+  from.links.send(peer(1),
+                  actors::make_tag(plan_digest,
+                                   actors::link_kind::arrival_gradient, 0,
+                                   moving, 4),
+                  gradient.shared(), [](std::error_code) {});
+  settle(wire, {&from, &to});
+  BOOST_TEST(to.seen.reduced == 1);
+  to.part.apply({plan_digest, moving, 4, 1.0});
+  to.settle();
+  BOOST_TEST(to.seen.applied == 1);
+  const auto options = actors::optimizer_of(from.here.run(), 4, 1.0);
+  from.here.operations->apply(from.unit(moving), *from.device.backend, options);
+  BOOST_TEST(actors::digest_of(to.unit(moving))
+             == actors::digest_of(from.unit(moving)));
+}
+
+BOOST_AUTO_TEST_CASE(a_halt_drops_a_unit_whose_copy_is_not_complete) {
+  network wire;
+  move_peer to(wire, 1);
+  to.part.receive({plan_digest, moving, {3, 1}, peer(0), true});
+  to.part.receive({plan_digest, moving + 1, {3, 1}, peer(0), false});
+  BOOST_TEST(to.here.world->units.size() == 2u);
+  to.part.halt();
+  BOOST_TEST(!to.here.world->units.contains(moving));
+  BOOST_TEST(to.here.world->units.contains(moving + 1)); // it was here before
+}
+
+// Checkpoints.
+
+namespace {
+
+struct saving_events final : actors::job_saving::events {
+  void saving_changed(const core::job_input& what) override {
+    if (const auto* held = std::get_if<event::checkpoint_held>(&what))
+      steps.push_back(int(held->checkpoint.step));
+    if (const auto* old = std::get_if<event::checkpoint_dropped>(&what))
+      steps.push_back(-int(old->checkpoint.step));
+  }
+  void found(std::vector<core::job_input>) override {}
+  void write(const actors::write_shards& m) override { written.push_back(m); }
+  void refuse(const actors::refuse_shards& m) override {
+    refused.push_back(m.step);
+  }
+  void end(const actors::checkpoint_over&) override {}
+  void fetch(actors::lasting_fetch f) override { fetches.push_back(f); }
+  void hand_over(core::epoch) override {}
+  std::vector<int> steps; ///< held; negative: dropped
+  std::vector<actors::write_shards> written;
+  std::vector<std::uint64_t> refused;
+  std::vector<actors::lasting_fetch> fetches;
+};
+
+struct saving_peer : job_peer {
+  saving_peer(network& wire, std::size_t n) : job_peer(wire, n) {
+    see(2);
+    adopt(two_stages());
+    for (model::unit_index u = 0; u < here.world->layout->unit_count(); ++u)
+      here.world->units[u] = here.world->make_unit(u);
+  }
+  void run_device() {
+    while (!device.waiting.empty())
+      device.run_one();
+    while (!turns.empty()) {
+      turns.front()();
+      turns.pop_front();
+    }
+  }
+  saving_events seen;
+  actors::job_remarks remarks{here};
+  std::shared_ptr<actors::needed_checkpoints> needed =
+    std::make_shared<actors::needed_checkpoints>();
+  actors::job_saving part{here, needed, remarks, seen};
+};
+
+core::checkpoint_ref checkpoint(std::uint64_t step, core::epoch since = 1) {
+  core::checkpoint_ref out{step, {}, since};
+  out.manifest[0] = std::uint8_t(step);
+  return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(only_the_newest_checkpoints_stay) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.here.world->run.keep_latest_k = 2;
+  for (const std::uint64_t step : {4u, 8u, 12u})
+    p.part.hold(checkpoint(step));
+  BOOST_TEST((p.seen.steps == std::vector<int>{4, 8, 12, -4}));
+  BOOST_TEST(p.log.all.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_is_compared_with_the_newest_of_that_step) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.hold(checkpoint(4, 1));
+  p.part.hold(checkpoint(4, 3));
+  BOOST_REQUIRE(p.part.logged(4).has_value());
+  BOOST_TEST(p.part.logged(4)->since == 3u);
+  BOOST_TEST(!p.part.logged(8).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(one_checkpoint_is_written_at_a_time) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.begin({plan_digest, 4, false, {}, peer(0)});
+  p.run_device();
+  BOOST_REQUIRE(p.seen.written.size() == 1u);
+  BOOST_TEST(p.part.writing());
+  p.part.begin({plan_digest, 8, false, {}, peer(0)});
+  p.run_device();
+  BOOST_TEST((p.seen.refused == std::vector<std::uint64_t>{8}));
+  p.seen.written.clear(); // it has been written
+  BOOST_TEST(!p.part.writing());
+  p.part.begin({plan_digest, 12, false, {}, peer(0)});
+  p.run_device();
+  BOOST_TEST(p.seen.written.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_is_fetched_until_a_newer_one_is_here) {
+  network wire;
+  saving_peer p(wire, 1);
+  p.part.keep({checkpoint(4), peer(0)});
+  p.part.keep({checkpoint(4), peer(0)});
+  BOOST_REQUIRE(p.seen.fetches.size() == 1u);
+  BOOST_TEST(p.seen.fetches[0].wanted());
+  p.part.hold(checkpoint(8));
+  BOOST_TEST(!p.seen.fetches[0].wanted());
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_and_so_is_its_end) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.part.failed({4, peer(1), "no room", false, false});
+  p.part.failed({8, peer(1), "no room", false, false});
+  BOOST_TEST(p.log.all.size() == 1u);
+  p.part.known({checkpoint(12), peer(0), 1, {}});
+  p.part.known({checkpoint(16), peer(0), 1, {}});
+  std::size_t notices = 0;
+  for (const runtime::job_event& e : p.log.all)
+    notices += e.kind == runtime::job_event_kind::notice;
+  BOOST_TEST(notices == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
