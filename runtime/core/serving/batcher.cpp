@@ -1,0 +1,239 @@
+// runtime/core/serving/batcher.cpp -- generating sequences first, then prompts.
+#include "runtime/core/serving/batcher.hpp"
+
+#include "runtime/core/assert.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace shoal::core {
+
+batcher::batcher(const batcher_limits& limits)
+  : limits_(limits), pool_(limits.pages) {
+  limits_.running_max = std::min(limits_.running_max, limits_.pass_tokens);
+}
+
+refusal batcher::add(sequence_request r) {
+  SHOAL_ASSERT(!all_.contains(r.id));
+  if (r.tokens.empty() || r.tokens_max == 0)
+    return refusal::empty;
+  // The last token needs no room: nothing follows from it.
+  if (pages_for(r.tokens.size() + r.tokens_max - 1) > pool_.total())
+    return refusal::too_long;
+  if (all_.size() - running_ >= limits_.waiting_max)
+    return refusal::too_many;
+  sequence s;
+  s.left = r.tokens_max;
+  s.came = ++arrivals_;
+  const sequence_id id = r.id;
+  s.what = std::move(r);
+  all_.emplace(id, std::move(s));
+  return refusal::none;
+}
+
+void batcher::abort(sequence_id id) {
+  if (all_.contains(id))
+    finish(id);
+}
+
+/// Passes under way may still write into its pages: whoever gets them writes
+/// later (B-2).
+void batcher::finish(sequence_id id) {
+  const auto at = all_.find(id);
+  if (at->second.runs) {
+    pool_.end(at->second.table);
+    --running_;
+  }
+  all_.erase(at);
+}
+
+void batcher::hold(sequence_id id, bool held) {
+  if (const auto at = all_.find(id); at != all_.end())
+    at->second.held = held;
+}
+
+/// Those that can go on, the oldest of the highest priority first.
+std::vector<batcher::sequence*> batcher::generating() {
+  std::vector<sequence*> out;
+  for (auto& [id, s] : all_)
+    if (s.runs && !s.held && s.given + 1 == s.what.tokens.size())
+      out.push_back(&s);
+  std::ranges::sort(out, {}, [](const sequence* s) {
+    return std::tuple(-std::int64_t(s->what.priority), s->began);
+  });
+  return out;
+}
+
+std::uint64_t batcher::fair_time(client_id c) const {
+  const auto at = used_.find(c);
+  return at == used_.end() ? fair_now_ : std::max(at->second, fair_now_);
+}
+
+/// Those of whose prompt something has to be given out, in their turn.
+std::vector<batcher::sequence*> batcher::with_prompt() {
+  std::vector<std::pair<std::tuple<std::int64_t, std::uint64_t, std::uint64_t>,
+                        sequence*>>
+    in_turn;
+  for (auto& [id, s] : all_)
+    if (!s.held && (!s.runs || s.given + 1 < s.what.tokens.size()))
+      in_turn.push_back(
+        {{-std::int64_t(s.what.priority), fair_time(s.what.client), s.came},
+         &s});
+  std::ranges::sort(in_turn);
+  std::vector<sequence*> out;
+  for (const auto& [turn, s] : in_turn)
+    out.push_back(s);
+  return out;
+}
+
+std::optional<pass> batcher::next() {
+  if (under_way_.size() >= limits_.passes_max)
+    return std::nullopt;
+  pass out;
+  std::size_t left = limits_.pass_tokens;
+  for (sequence* s : generating()) {
+    // One before it may have taken its pages.
+    if (left == 0 || !s->runs || !make_room(*s, s->what.tokens.size()))
+      continue;
+    give(out, *s, 1);
+    --left;
+  }
+  bool starts = true;
+  std::int64_t full = 0; // no room for a sequence of this priority
+  for (sequence* s : with_prompt()) {
+    if (left == 0)
+      break;
+    // None overtakes one that waits for room, or large ones would wait for ever.
+    if (!s->runs && ((!starts && s->what.priority <= full) || !start(*s))) {
+      full = starts ? s->what.priority : full;
+      starts = false;
+      continue;
+    }
+    const std::size_t count = std::min(left, s->what.tokens.size() - s->given);
+    give(out, *s, count);
+    left -= count;
+  }
+  if (out.rows.empty())
+    return std::nullopt;
+  out.number = ++passes_;
+  std::vector<sent_row>& sent = under_way_.emplace_back();
+  for (const pass_row& r : out.rows)
+    sent.push_back({r.id, r.first + r.tokens.size()});
+  return out;
+}
+
+/// Gives it pages for all of its tokens, or none: a prompt that stops half-way
+/// would keep pages from others.
+bool batcher::start(sequence& s) {
+  if (running_ >= limits_.running_max)
+    return false;
+  s.table = pool_.begin(s.what.tokens);
+  s.began = ++starts_;
+  if (!make_room(s, s.what.tokens.size())) {
+    pool_.end(s.table);
+    return false;
+  }
+  s.runs = true;
+  ++running_;
+  s.given = s.table.shared() * page_tokens;
+  counts_.reused += s.given;
+  return true;
+}
+
+bool batcher::make_room(sequence& s, std::size_t tokens) {
+  while (!pool_.grow(s.table, tokens)) {
+    sequence* const other = victim(s);
+    if (!other)
+      return false;
+    preempt(*other);
+  }
+  return true;
+}
+
+/// The sequence whose pages `for_whom` may take: one that is held, else one that
+/// comes after it. Not one with rows under way, whose token is still to come.
+batcher::sequence* batcher::victim(const sequence& for_whom) {
+  const auto rank = [](const sequence& s) {
+    return std::tuple(s.held, -std::int64_t(s.what.priority), s.began);
+  };
+  sequence* out = nullptr;
+  for (auto& [id, s] : all_)
+    if (s.runs && s.in_passes == 0 && &s != &for_whom
+        && rank(s) > rank(for_whom) && (!out || rank(s) > rank(*out)))
+      out = &s;
+  return out;
+}
+
+void batcher::preempt(sequence& s) {
+  pool_.end(s.table);
+  s.runs = false;
+  s.given = 0;
+  --running_;
+  ++counts_.preempted;
+}
+
+void batcher::give(pass& to, sequence& s, std::size_t count) {
+  pass_row& r = to.rows.emplace_back();
+  r.id = s.what.id;
+  r.first = s.given;
+  const auto from = s.what.tokens.begin() + std::ptrdiff_t(s.given);
+  r.tokens.assign(from, from + std::ptrdiff_t(count));
+  s.given += count;
+  const auto& pages = s.table.pages();
+  r.pages.assign(pages.begin(),
+                 pages.begin() + std::ptrdiff_t(pages_for(s.given)));
+  r.samples = s.given == s.what.tokens.size();
+  ++s.in_passes;
+  counts_.computed += count;
+  charge(s.what.client, count);
+}
+
+void batcher::charge(client_id c, std::size_t tokens) {
+  const std::uint64_t began = fair_time(c);
+  used_[c] = began + tokens;
+  fair_now_ = began;
+  if (used_.size() <= limits_.clients_max)
+    return;
+  // Those behind the present are where a new client begins.
+  std::erase_if(used_, [&](const auto& u) { return u.second <= fair_now_; });
+  while (used_.size() > limits_.clients_max)
+    used_.erase(std::ranges::min_element(
+      used_, {}, [](const auto& u) { return u.second; }));
+}
+
+std::vector<sequence_id>
+batcher::done(const std::vector<sampled_token>& sampled) {
+  SHOAL_ASSERT(!under_way_.empty());
+  const std::vector<sent_row> rows = std::move(under_way_.front());
+  under_way_.erase(under_way_.begin());
+  for (const sent_row& r : rows)
+    if (const auto at = all_.find(r.id); at != all_.end()) {
+      sequence& s = at->second;
+      --s.in_passes;
+      pool_.computed(s.table, std::span(s.what.tokens).first(r.end));
+    }
+  std::vector<sequence_id> out;
+  for (const sampled_token& t : sampled) {
+    const auto at = all_.find(t.id);
+    if (at == all_.end())
+      continue;
+    sequence& s = at->second;
+    s.what.tokens.push_back(t.token);
+    if (--s.left > 0 && !t.last)
+      continue;
+    finish(t.id);
+    out.push_back(t.id);
+  }
+  return out;
+}
+
+batcher::load batcher::present() const {
+  load out = counts_;
+  out.running = running_;
+  out.waiting = all_.size() - running_;
+  out.under_way = under_way_.size();
+  return out;
+}
+
+} // namespace shoal::core

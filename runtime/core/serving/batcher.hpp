@@ -1,0 +1,163 @@
+// runtime/core/serving/batcher.hpp -- which tokens of which sequences a pipeline
+// computes next.
+//
+// A pass computes rows of many sequences at once: one token of each sequence
+// that generates, and pieces of prompts in what is left of the pass's limit, so
+// that a long prompt never holds up the tokens of others. Up to passes_max passes
+// are under way, one behind the other on the pipeline's stages; a sequence that
+// generates is in one of them at most, since its next token follows from the
+// last one.
+//
+//   waiting --room--> running: prompt --last piece--> running: generates --> ended
+//      ^                 |                               |
+//      `---- preempted: its pages are needed ------------'
+//
+// Invariants
+// B-1: a pass has at most pass_tokens tokens, and tokens of each sequence in
+//      order, without a gap, each computed once while the sequence keeps its pages.
+// B-2: a page belongs to one sequence, or holds equal tokens of all that use it
+//      (pages.hpp); it is given away only after the passes that read it were
+//      given out, and stages compute passes in order.
+// B-3: the oldest running sequence of the highest priority is never preempted,
+//      and each sequence fits into the pages alone: so it ends.
+//
+// Fairness: among sequences of one priority, prompts of the client with the least
+// tokens so far go first (start-time fair queueing: P. Goyal et al., SIGCOMM
+// 1996); within one client, in the order in which they came.
+//
+// Threads: none of its own. Cost: a pass is linear in the sequences.
+#pragma once
+
+#include "runtime/core/serving/pages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace shoal::core {
+
+using sequence_id = std::uint64_t;
+using client_id = std::uint64_t;
+
+struct batcher_limits {
+  std::uint32_t pages = 0;          ///< of the cache
+  std::uint32_t pass_tokens = 512;  ///< in a pass
+  std::uint32_t passes_max = 1;     ///< under way at once
+  std::uint32_t running_max = 256;  ///< sequences that have pages; at most
+                                    ///< pass_tokens
+  std::uint32_t waiting_max = 1024; ///< sequences that have none
+  std::uint32_t clients_max = 4096; ///< whose use is remembered
+};
+
+struct sequence_request {
+  sequence_id id = 0; ///< never used before
+  client_id client = 0;
+  std::int32_t priority = 0; ///< higher ones go first
+  /// Also what was generated before, if the sequence was elsewhere.
+  std::vector<token_id> tokens; ///< at least one
+  std::uint32_t tokens_max = 1; ///< to be generated; at least one
+};
+
+enum class refusal : std::uint8_t {
+  none,
+  empty,    ///< no token, or none to be generated
+  too_long, ///< more tokens than the cache has room for
+  too_many, ///< waiting_max sequences wait
+};
+
+/// Consecutive tokens of one sequence in a pass.
+struct pass_row {
+  sequence_id id = 0;
+  std::size_t first = 0; ///< position of the first of them
+  std::vector<token_id> tokens;
+  std::vector<page_id> pages; ///< of all tokens up to the last of them
+  bool samples = false;       ///< the next token is chosen after the last
+};
+
+struct pass {
+  std::uint64_t number = 0; ///< consecutive
+  std::vector<pass_row> rows;
+};
+
+/// A token that was chosen at the end of a row.
+struct sampled_token {
+  sequence_id id = 0;
+  token_id token = 0;
+  bool last = false; ///< the sequence ends with it
+};
+
+class batcher {
+public:
+  explicit batcher(const batcher_limits& limits);
+
+  [[nodiscard]] refusal add(sequence_request r);
+  /// Ends a sequence early; unknown ids are ignored.
+  void abort(sequence_id id);
+  /// The client takes no more tokens for now, or takes them again. A sequence
+  /// that is held keeps its pages until another one needs them.
+  void hold(sequence_id id, bool held);
+
+  /// The next pass; nothing: no work, no room, or passes_max are under way.
+  [[nodiscard]] std::optional<pass> next();
+  /// The pass is complete; passes end in order.
+  /// @param sampled of its rows that choose a token; those of sequences that
+  ///        have been aborted meanwhile are ignored
+  /// @returns the sequences that have ended with it: by their last token, or
+  ///          because tokens_max are generated
+  std::vector<sequence_id> done(const std::vector<sampled_token>& sampled);
+
+  struct load {
+    std::size_t running = 0;
+    std::size_t waiting = 0;
+    std::size_t under_way = 0;   ///< passes
+    std::uint64_t preempted = 0; ///< since the start
+    std::uint64_t reused = 0;    ///< tokens of prompts that pages had already
+    std::uint64_t computed = 0;  ///< tokens given out in passes
+  };
+  [[nodiscard]] load present() const;
+  [[nodiscard]] const page_pool& pages() const noexcept { return pool_; }
+
+private:
+  struct sequence {
+    sequence_request what;  ///< tokens: also the generated ones
+    std::uint32_t left = 0; ///< tokens to be generated
+    std::uint64_t came = 0; ///< order of arrival
+    bool runs = false;      ///< has a table
+    bool held = false;
+    std::uint64_t began = 0; ///< order in which it got its table
+    std::uint32_t in_passes = 0;
+    std::size_t given = 0; ///< tokens given out in passes
+    page_pool::table table;
+  };
+  struct sent_row {
+    sequence_id id = 0;
+    std::size_t end = 0; ///< position behind its last token
+  };
+
+  std::vector<sequence*> generating();
+  std::vector<sequence*> with_prompt();
+  bool start(sequence& s);
+  bool make_room(sequence& s, std::size_t tokens);
+  sequence* victim(const sequence& for_whom);
+  void preempt(sequence& s);
+  void finish(sequence_id id);
+  void give(pass& to, sequence& s, std::size_t count);
+  void charge(client_id c, std::size_t tokens);
+  std::uint64_t fair_time(client_id c) const;
+
+  batcher_limits limits_;
+  page_pool pool_;
+  std::map<sequence_id, sequence> all_;
+  std::map<client_id, std::uint64_t> used_; ///< tokens, by fair time
+  std::uint64_t fair_now_ = 0; ///< of the client that was served last
+  std::size_t running_ = 0;
+  std::vector<std::vector<sent_row>> under_way_; ///< oldest first
+  std::uint64_t passes_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t starts_ = 0;
+  load counts_;
+};
+
+} // namespace shoal::core
