@@ -21,7 +21,7 @@ static void add_stages(const core::island_place& island, std::size_t n,
                        std::vector<placed_role>& to) {
   for (std::size_t i = 0; i < island.replicas.size(); ++i)
     for (std::size_t s = 0; s < island.replicas[i].stages.size(); ++s) {
-      if (island.replicas[i].stages[s].where.peer != self)
+      if (island.replicas[i].stages[s].lead().peer != self)
         continue;
       placed_role& beside = to.emplace_back(one);
       beside.island = int(n);

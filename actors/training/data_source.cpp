@@ -101,7 +101,7 @@ private:
       trace.open(config_.world->job, "sending tokens",
                  {{"sequence", sequence}, {"stage", stage}});
       config_.world->node->links().send(
-        stages[stage].where.peer,
+        stages[stage].lead().peer,
         make_tag(config_.plan->digest, kind, replica, stage, sequence),
         what.shared(), [&trace, job = config_.world->job](std::error_code) {
           trace.close(job, "sending tokens");

@@ -186,7 +186,8 @@ private:
 
   static const core::peer_id& peer_of(const stage_here& s, int distance) {
     return s.replica->place->stages[s.index + std::uint32_t(distance)]
-      .where.peer;
+      .lead()
+      .peer;
   }
 
   void begin(std::uint64_t step, bool eval) {

@@ -13,7 +13,7 @@ stages_on(const core::island_place& a, const core::peer_id& peer) {
   std::vector<stage_name> out;
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s)
-      if (a.replicas[r].stages[s].where.peer == peer)
+      if (a.replicas[r].stages[s].lead().peer == peer)
         out.push_back({r, s});
   return out;
 }

@@ -75,7 +75,7 @@ const json_table<planned_stage>& stage_table() {
   using s = const planned_stage&;
   static const json_table<planned_stage> table{
     {"peer", "text", "", "name of the peer that computes this stage",
-     [](s v) { return json(name_of(v.in, v.is.where)); }},
+     [](s v) { return json(name_of(v.in, v.is.lead())); }},
     {"kept_microbatches", "whole number", "",
      "under way in it at once, at most",
      [](s v) { return json(v.is.kept_max); }},
@@ -338,7 +338,7 @@ private:
            const core::stage_place& s) const {
     const core::replica_place& r = p_.island().replicas[replica];
     row now;
-    now.names = {name_of(p_.view, s.where)};
+    now.names = {name_of(p_.view, s.lead())};
     now.replicas.add(replica, replica);
     now.stages.add(stage, stage);
     if (s.first_block < s.last_block)
@@ -348,7 +348,7 @@ private:
                          std::int64_t{r.last_microbatch} - 1);
     now.microbatches_each =
       std::int64_t{r.last_microbatch} - r.first_microbatch;
-    fill(now, s.where);
+    fill(now, s.lead());
     for (row& known : out)
       if (known.stages.first >= 0 && alike(known, now)
           && known.stages.last + 1 >= now.stages.first)

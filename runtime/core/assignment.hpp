@@ -25,23 +25,60 @@
 
 namespace shoal::core {
 
-/// A run of consecutive blocks [first_block, last_block) on one member. The
-/// first stage also holds the embedding, the last one the final norm and head.
+/// A device of a member: what a plan places work and state on.
+struct seat {
+  member_id member;
+  std::uint32_t device = 0; ///< index among the member's devices
+
+  seat() = default;
+  /// A member alone stands for its first device.
+  seat(const member_id& m, std::uint32_t d = 0) : member(m), device(d) {}
+  friend auto operator<=>(const seat&, const seat&) = default;
+};
+void fields(auto& v, of<seat> auto& x) {
+  v("member", x.member);
+  v("device", x.device, at_most(limits::devices_max - 1));
+}
+
+/// One of the seats that share the work of a stage.
+struct shard_place {
+  seat where;
+  friend bool operator==(const shard_place&, const shard_place&) = default;
+};
+void fields(auto& v, of<shard_place> auto& x) {
+  v("where", x.where);
+}
+
+/// A run of consecutive blocks [first_block, last_block). The first stage also
+/// holds the embedding, the last one the final norm and head. The planner gives
+/// each stage one shard, which has all of its blocks.
 struct stage_place {
-  member_id where;
+  std::vector<shard_place> shards; ///< by rank; at least one
   std::uint32_t first_block = 0;
   std::uint32_t last_block = 0;
   std::uint32_t kept_max = 0; ///< microbatches that it may keep; 0: as many as
                               ///< the schedule needs (schedule/schedule.hpp)
+
+  /// The member of the first shard, which speaks for the stage.
+  [[nodiscard]] const member_id& lead() const noexcept {
+    return shards.front().where.member;
+  }
   friend bool operator==(const stage_place&, const stage_place&) = default;
 };
 void fields(auto& v, of<stage_place> auto& x) {
-  v("where", x.where);
+  v("shards", x.shards, list_of(limits::shards_max));
   v("first_block", x.first_block, at_most(limits::blocks_max));
   v("last_block", x.last_block, at_most(limits::blocks_max));
   v("kept_max", x.kept_max, at_most(limits::microbatches_max));
+  v.must(runtime::errc::corrupt, [&] { return !x.shards.empty(); });
   v.must(runtime::errc::too_large,
          [&] { return x.first_block <= x.last_block; });
+}
+/// A stage of one shard, on the first device of a member.
+[[nodiscard]] inline stage_place
+stage_on(const member_id& who, std::uint32_t first_block,
+         std::uint32_t last_block, std::uint32_t kept_max = 0) {
+  return {{{who}}, first_block, last_block, kept_max};
 }
 
 /// A full pipeline, and its share [first, last) of a step's microbatches. A
@@ -61,16 +98,15 @@ void fields(auto& v, of<replica_place> auto& x) {
          [&] { return x.first_microbatch <= x.last_microbatch; });
 }
 
-/// Units [first_unit, last_unit) whose state a member keeps in addition to the
-/// members that compute them. See island_place::copy_every.
-struct follower_place {
-  member_id where;
+/// Units [first_unit, last_unit) whose state a seat keeps in addition to those
+/// that compute them. See island_place::copy_every.
+struct holder_place {
+  seat where;
   std::uint32_t first_unit = 0;
   std::uint32_t last_unit = 0;
-  friend bool
-  operator==(const follower_place&, const follower_place&) = default;
+  friend bool operator==(const holder_place&, const holder_place&) = default;
 };
-void fields(auto& v, of<follower_place> auto& x) {
+void fields(auto& v, of<holder_place> auto& x) {
   v("where", x.where);
   v("first_unit", x.first_unit, at_most(limits::blocks_max + 2));
   v("last_unit", x.last_unit, at_most(limits::blocks_max + 2));
@@ -102,14 +138,14 @@ struct island_place {
   member_id reporter;      ///< broadcasts the committed steps
   std::string why_waiting; ///< the reason, if replicas is empty
   schedule_kind schedule = schedule_kind::one_f_one_b;
-  std::vector<follower_place> followers; ///< by unit, then member
+  std::vector<holder_place> followers; ///< by unit, then member
   /// 1: followers get the reduced gradients of every step and apply the same
   /// optimizer. More: all holders keep copies of the state every copy_every
   /// steps, and followers get those; at most copy_every steps are run again.
   std::uint32_t copy_every = 1;
   /// State that is brought to members that will hold it under a better layout,
   /// while this one goes on (planning/arrivals.hpp); by unit, then member.
-  std::vector<follower_place> arriving;
+  std::vector<holder_place> arriving;
   friend bool operator==(const island_place&, const island_place&) = default;
 };
 void fields(auto& v, of<island_place> auto& x) {

@@ -41,6 +41,9 @@ inline constexpr std::size_t text_bytes_max = 1024;
 inline constexpr std::size_t role_name_bytes_max = 64;
 inline constexpr std::size_t stages_max = 1024;
 inline constexpr std::size_t replicas_max = 1024;
+/// Seats that share a stage, and devices of a member.
+inline constexpr std::size_t shards_max = 64;
+inline constexpr std::size_t devices_max = 64;
 /// Islands of a job: each needs members of its own.
 inline constexpr std::size_t islands_max = 64;
 

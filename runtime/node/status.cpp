@@ -183,9 +183,9 @@ struct stage_of {
 const json_table<stage_of>& stage_table() {
   static const json_table<stage_of> table{
     {"peer", "text", "", "name of the peer that computes this stage",
-     [](const stage_of& s) { return json(name_of(s.in, s.is.where)); }},
+     [](const stage_of& s) { return json(name_of(s.in, s.is.lead())); }},
     {"id", "text", "", "its id, 64 hexadecimal digits",
-     [](const stage_of& s) { return json(core::to_hex(s.is.where.peer)); }},
+     [](const stage_of& s) { return json(core::to_hex(s.is.lead().peer)); }},
     {"first_layer", "whole number", "", "counted from 0",
      [](const stage_of& s) { return json(s.is.first_block); }},
     {"last_layer", "whole number", "", "included", [](const stage_of& s) {

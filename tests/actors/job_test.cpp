@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(the_loss_of_both_copies_is_reported_and_survived) {
     s.step();
   // All but one die at once: no stage is complete any more.
   const auto& stages = s.plan().jobs.at(0).islands.at(0).replicas;
-  const auto keep = stages[0].stages[0].where.peer;
+  const auto keep = stages[0].stages[0].lead().peer;
   std::size_t kept = 0;
   for (std::size_t n = 0; n < 4; ++n)
     if (s.view().members.size() > 1) {

@@ -22,7 +22,7 @@ pipeline(std::vector<std::pair<std::size_t, std::uint32_t>> blocks,
   std::uint32_t block = 0;
   for (const auto& [n, count] : blocks) {
     core::stage_place s;
-    s.where.peer = peer(n);
+    s.shards.emplace_back().where.member.peer = peer(n);
     s.first_block = block;
     s.last_block = block += count;
     out.stages.push_back(s);
@@ -32,10 +32,10 @@ pipeline(std::vector<std::pair<std::size_t, std::uint32_t>> blocks,
   return out;
 }
 
-inline core::follower_place
+inline core::holder_place
 follower(std::size_t n, std::uint32_t first, std::uint32_t last) {
-  core::follower_place out;
-  out.where.peer = peer(n);
+  core::holder_place out;
+  out.where.member.peer = peer(n);
   out.first_unit = first;
   out.last_unit = last;
   return out;

@@ -44,7 +44,7 @@ core::assignment two_by_two() {
     core::replica_place replica;
     for (int s = 0; s < 2; ++s)
       replica.stages.push_back(
-        {{peer(std::uint8_t(1 + (r + s) % 2)), 0}, 0, 1});
+        core::stage_on({peer(std::uint8_t(1 + (r + s) % 2)), 0}, 0, 1));
     a.islands[0].replicas.push_back(replica);
   }
   return a;

@@ -158,7 +158,7 @@ void job_remarks::log_step(const core::step_record& r, std::uint32_t bubble) {
     std::set<core::peer_id> at_work;
     for (const core::replica_place& replica : here_.place->replicas)
       for (const core::stage_place& s : replica.stages)
-        at_work.insert(s.where.peer);
+        at_work.insert(s.lead().peer);
     e.peers = std::uint32_t(at_work.size());
   }
   e.bubble = double(bubble) / 10;

@@ -2,7 +2,7 @@
 // that is here, then the checkpoint.
 #include "actors/job/parts/job_rescue.hpp"
 
-#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/checkpoint/checkpointer.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "actors/checkpoint/shard_writer.hpp"
 #include "runtime/context.hpp"

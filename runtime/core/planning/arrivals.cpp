@@ -47,12 +47,12 @@ parts_by_member without(parts_by_member all, const parts_by_member& held) {
 }
 
 /// The parts as runs of consecutive ones; a run ends with a stage of replica 0.
-std::vector<follower_place>
+std::vector<holder_place>
 as_places(const parts_by_member& all, const holdings& h) {
-  std::vector<follower_place> out;
+  std::vector<holder_place> out;
   for (const auto& [who, parts] : all)
     for (const part_index p : parts) {
-      const bool goes_on = !out.empty() && out.back().where == who
+      const bool goes_on = !out.empty() && out.back().where.member == who
                            && out.back().last_unit == p
                            && h.stage(0, p) == h.stage(0, p - 1);
       if (goes_on)
@@ -60,7 +60,7 @@ as_places(const parts_by_member& all, const holdings& h) {
       else
         out.push_back({who, p, p + 1});
     }
-  std::ranges::sort(out, {}, [](const follower_place& f) {
+  std::ranges::sort(out, {}, [](const holder_place& f) {
     return std::tuple(f.first_unit, f.where);
   });
   return out;
@@ -105,7 +105,7 @@ bool able(const layout_problem& p, const member_id& id) {
 }
 
 /// a.followers without the units that they run themselves.
-std::vector<follower_place> without_runners(const island_place& a) {
+std::vector<holder_place> without_runners(const island_place& a) {
   const holdings h(a);
   return as_places(without(followed(h), computed(h)), h);
 }
@@ -120,8 +120,9 @@ keep_layout(const island_place& chosen, const layout_problem& p,
   out.schedule = was.schedule;
   out.copy_every = was.copy_every;
   out.followers = was.followers;
-  std::erase_if(out.followers,
-                [&](const follower_place& f) { return !able(p, f.where); });
+  std::erase_if(out.followers, [&](const holder_place& f) {
+    return !able(p, f.where.member);
+  });
   if (out.replicas != was.replicas)
     out.followers = without_runners(out);
   const holdings wanted(chosen), meanwhile(out);

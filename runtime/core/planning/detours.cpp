@@ -48,7 +48,7 @@ holders holders_of(const layout_problem& p, const holdings& had) {
 /// member and one of them is a stand-in.
 void add_stage(std::vector<stage_place>& to, const stage_place& s,
                bool stands_in, bool& before_stands_in) {
-  if (!to.empty() && to.back().where == s.where
+  if (!to.empty() && to.back().shards == s.shards
       && (stands_in || before_stands_in)) {
     to.back().last_block = s.last_block;
     to.back().kept_max = std::max(to.back().kept_max, s.kept_max);
@@ -68,7 +68,7 @@ replica_place replaced(const layout_problem& p, std::uint32_t replica,
   bool stood_in = false;
   for (std::uint32_t s = 0; s < was.stages.size(); ++s) {
     const stage_place& stage = was.stages[s];
-    if (able(p, stage.where)) {
+    if (able(p, stage.lead())) {
       add_stage(out.stages, stage, false, stood_in);
       continue;
     }
@@ -80,8 +80,9 @@ replica_place replaced(const layout_problem& p, std::uint32_t replica,
       while (u < units.last && std::ranges::binary_search(at[u], who))
         ++u;
       const auto blocks = parts.blocks_of({first, u});
-      add_stage(out.stages, {who, blocks.first, blocks.last, stage.kept_max},
-                true, stood_in);
+      add_stage(out.stages,
+                stage_on(who, blocks.first, blocks.last, stage.kept_max), true,
+                stood_in);
     }
   }
   return out;
@@ -93,7 +94,7 @@ ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
   const auto& stages = p.previous->replicas[replica].stages;
   std::size_t most = 1;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
-    if (able(p, stages[s].where))
+    if (able(p, stages[s].lead()))
       continue;
     const part_range units =
       parts_of_stage(stages[s], s == 0, s + 1 == stages.size());
@@ -109,7 +110,7 @@ ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
 bool same_stages(const replica_place& a, const replica_place& b) {
   return std::ranges::equal(
     a.stages, b.stages, [](const stage_place& x, const stage_place& y) {
-      return x.where == y.where && x.first_block == y.first_block
+      return x.shards == y.shards && x.first_block == y.first_block
              && x.last_block == y.last_block;
     });
 }
@@ -197,7 +198,7 @@ bool runs_all(const job_entry& job,
 }
 
 bool is_sound(const job_entry& job, const island_place& a) {
-  const auto units = [&](const follower_place& f) {
+  const auto units = [&](const holder_place& f) {
     return f.first_unit <= f.last_unit
            && f.last_unit <= part_table(job.blocks).count();
   };
@@ -230,8 +231,10 @@ std::vector<replica_place> detour(const layout_problem& p) {
   std::vector<replica_place> out, others;
   bool changed = false;
   for (std::uint32_t r = 0; r < before.size(); ++r) {
-    const bool whole = std::ranges::all_of(
-      before[r].stages, [&](const stage_place& s) { return able(p, s.where); });
+    const bool whole =
+      std::ranges::all_of(before[r].stages, [&](const stage_place& s) {
+        return able(p, s.lead());
+      });
     if (whole) {
       out.push_back(before[r]);
       continue;

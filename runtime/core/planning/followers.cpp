@@ -47,7 +47,7 @@ public:
   }
 
   /// @returns nothing if no member has the memory
-  std::optional<follower_place>
+  std::optional<holder_place>
   choose(const part_range& units, const member& owner) {
     const std::uint64_t bytes = state_bytes(job_, units);
     using rank =
@@ -69,7 +69,7 @@ public:
     memory_[who.peer] -= bytes;
     loads_[who] += bytes;
     now_[who].add(units);
-    return follower_place{who, units.first, units.last};
+    return holder_place{who, units.first, units.last};
   }
 
 private:
@@ -103,7 +103,7 @@ copy_cost cost_of_copies(const island_place& a, const layout_problem& p) {
   };
   std::vector<copy_cost> by_member(p.members.size());
   const auto& stages = a.replicas.front().stages;
-  for (const follower_place& f : a.followers)
+  for (const holder_place& f : a.followers)
     for (std::uint32_t s = 0; s < stages.size(); ++s) {
       const part_range units =
         common(parts_of_stage(stages[s], s == 0, s + 1 == stages.size()),
@@ -111,7 +111,8 @@ copy_cost cost_of_copies(const island_place& a, const layout_problem& p) {
       const std::uint64_t bytes = state_bytes(p.job, units);
       if (bytes == 0)
         continue;
-      const auto from = index_of(stages[s].where), to = index_of(f.where);
+      const auto from = index_of(stages[s].lead()),
+                 to = index_of(f.where.member);
       // The parameters and each of the two moments take as long.
       const std::uint64_t sent =
         muldiv(gradient_bytes(p.job, units), 1'000'000'000,
@@ -178,7 +179,7 @@ void place_followers(island_place& a, const layout_problem& p) {
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
     const part_range units =
       parts_of_stage(stages[s], s == 0, s + 1 == stages.size());
-    const auto owner = std::ranges::find(p.members, stages[s].where,
+    const auto owner = std::ranges::find(p.members, stages[s].lead(),
                                          [](const member* m) { return m->id; });
     if (units.empty() || owner == p.members.end())
       continue;
@@ -190,7 +191,7 @@ void place_followers(island_place& a, const layout_problem& p) {
       a.followers.push_back(*place);
     }
   }
-  std::ranges::sort(a.followers, {}, [](const follower_place& f) {
+  std::ranges::sort(a.followers, {}, [](const holder_place& f) {
     return std::tuple(f.first_unit, f.where);
   });
   choose_copy_every(a, p);
@@ -203,19 +204,19 @@ copy_bytes(const job_entry& job, const island_place& a) {
   if (a.followers.empty())
     return out;
   if (a.copy_every <= 1) {
-    for (const follower_place& f : a.followers)
-      out[f.where] += state_bytes(job, {f.first_unit, f.last_unit});
+    for (const holder_place& f : a.followers)
+      out[f.where.member] += state_bytes(job, {f.first_unit, f.last_unit});
     return out;
   }
   // The newest copies and those before them; a detour computes some twice.
   const auto add = [&](const member_id& who, const part_range& parts) {
     out[who] += 2 * copied_bytes(job, parts);
   };
-  for (const follower_place& f : a.followers)
-    add(f.where, {f.first_unit, f.last_unit});
+  for (const holder_place& f : a.followers)
+    add(f.where.member, {f.first_unit, f.last_unit});
   for (const replica_place& r : a.replicas)
     for (const stage_place& s : r.stages)
-      add(s.where,
+      add(s.lead(),
           parts_of_stage(s, &s == &r.stages.front(), &s == &r.stages.back()));
   return out;
 }

@@ -20,8 +20,8 @@ std::map<member_id, std::uint32_t> islands_before(const assignment* previous) {
     for (const member_id& id : workers(at.replicas))
       out.emplace(id, i);
     for (const auto* places : {&at.followers, &at.arriving})
-      for (const follower_place& f : *places)
-        out.emplace(f.where, i);
+      for (const holder_place& f : *places)
+        out.emplace(f.where.member, i);
   }
   for (std::uint32_t i = 0; i < previous->islands.size(); ++i)
     for (const member_id& id : previous->islands[i].sealers)

@@ -51,8 +51,8 @@ taking_part who_takes_part(const island_place& a, const view& v) {
   taking_part out;
   for (const member_id& id : workers(a.replicas))
     out.members.insert(id);
-  for (const follower_place& f : a.followers)
-    out.members.insert(f.where);
+  for (const holder_place& f : a.followers)
+    out.members.insert(f.where.member);
   for (const member_id& id : out.members)
     if (const member* m = present(v, id); m && !m->host.empty())
       out.hosts.insert(m->host);
@@ -76,7 +76,8 @@ std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
   std::set<member_id> out;
   for (const replica_place& r : replicas)
     for (const stage_place& s : r.stages)
-      out.insert(s.where);
+      for (const shard_place& shard : s.shards)
+        out.insert(shard.where.member);
   return {out.begin(), out.end()};
 }
 
@@ -130,7 +131,7 @@ void place_roles(island_place& a, const view& v, const peer_id& submitter,
   };
   const island_place was = previous ? *previous : island_place{};
   const auto& stages = a.replicas.front().stages;
-  const member_id &first = stages.front().where, &last = stages.back().where;
+  const member_id &first = stages.front().lead(), &last = stages.back().lead();
   // A member that does not keep the data would have to fetch it first.
   const auto kept = std::ranges::find_if(was.keepers, here);
   a.data_source =
@@ -195,8 +196,8 @@ void place_sealers(island_place& a, const view& v, const layout_problem& p,
   for (const member_id& id : workers(a.replicas))
     all.insert(id);
   for (const auto* places : {&a.followers, &a.arriving})
-    for (const follower_place& f : *places)
-      all.insert(f.where);
+    for (const holder_place& f : *places)
+      all.insert(f.where.member);
   if (previous) {
     auto keep = [&](const std::vector<member_id>& ids) {
       for (const member_id& id : ids)

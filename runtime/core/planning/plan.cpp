@@ -193,10 +193,11 @@ bool undisturbed(const view& v, const island_place& a) {
   };
   for (const replica_place& r : a.replicas)
     for (const stage_place& s : r.stages)
-      if (!there(s.where))
-        return false;
-  for (const follower_place& f : a.followers)
-    if (!there(f.where))
+      for (const shard_place& shard : s.shards)
+        if (!there(shard.where.member))
+          return false;
+  for (const holder_place& f : a.followers)
+    if (!there(f.where.member))
       return false;
   return std::ranges::none_of(v.cuts, [&](const cut_pair& c) {
     return std::ranges::find(at_work, c.low.peer) != at_work.end()

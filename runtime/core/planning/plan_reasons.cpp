@@ -38,7 +38,8 @@ public:
     for (const replica_place& r : a.replicas) {
       std::set<member_id> distinct;
       for (const stage_place& s : r.stages)
-        distinct.insert(s.where);
+        for (const shard_place& shard : s.shards)
+          distinct.insert(shard.where.member);
       stages_ = std::min(stages_, std::uint32_t(r.stages.size()));
       deepest_ = std::max(deepest_, std::uint32_t(r.stages.size()));
       peers_of_one_ = std::min(peers_of_one_, std::uint32_t(distinct.size()));
@@ -278,8 +279,8 @@ std::vector<idle_member> idle_members(const view& v, const assignment& a) {
     for (const member_id& id : workers(at.replicas))
       used.insert(id);
     for (const auto* places : {&at.followers, &at.arriving})
-      for (const follower_place& f : *places)
-        used.insert(f.where);
+      for (const holder_place& f : *places)
+        used.insert(f.where.member);
   }
   std::optional<idleness> idle; // of many members each one may be in use
   std::vector<idle_member> out;
@@ -322,7 +323,7 @@ memory_of(const job_entry& job, const island_place& a) {
         saturating_mul(blocks, job.block_state_bytes)
         + (s == 0 ? job.embed_state_bytes : 0)
         + (s + 1 == stages ? job.head_state_bytes : 0);
-      memory_kinds& m = out[at.where];
+      memory_kinds& m = out[at.lead()];
       m.parameters += state / state_parts;
       m.gradients += state / state_parts;
       m.optimizer += state - 2 * (state / state_parts);

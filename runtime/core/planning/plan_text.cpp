@@ -49,7 +49,7 @@ std::string places(const view& v, const island_place& a) {
     out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
     bool first = true;
     for (const stage_place& s : a.replicas[r].stages) {
-      out += (first ? " " : ", ") + name_of(v, s.where.peer) + layers(s);
+      out += (first ? " " : ", ") + name_of(v, s.lead().peer) + layers(s);
       first = false;
     }
   }

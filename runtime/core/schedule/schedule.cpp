@@ -41,10 +41,10 @@ std::optional<std::uint32_t>
 index_of(const replica_place& replica, const peer_id& peer) {
   std::vector<peer_id> seen;
   for (const stage_place& s : replica.stages) {
-    if (s.where.peer == peer)
+    if (s.lead().peer == peer)
       return std::uint32_t(std::ranges::find(seen, peer) - seen.begin());
-    if (std::ranges::find(seen, s.where.peer) == seen.end())
-      seen.push_back(s.where.peer);
+    if (std::ranges::find(seen, s.lead().peer) == seen.end())
+      seen.push_back(s.lead().peer);
   }
   return std::nullopt;
 }
@@ -55,7 +55,7 @@ pipeline make_pipeline(schedule_kind kind, const replica_place& replica) {
   p.first = replica.first_microbatch;
   p.last = replica.last_microbatch;
   for (const stage_place& s : replica.stages) {
-    p.peer_of.push_back(*index_of(replica, s.where.peer));
+    p.peer_of.push_back(*index_of(replica, s.lead().peer));
     p.peers = std::max(p.peers, p.peer_of.back() + 1);
     p.kept_max.push_back(s.kept_max);
   }

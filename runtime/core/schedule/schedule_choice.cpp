@@ -174,12 +174,12 @@ problem_of(const replica_place& r, const job_entry& job,
     const std::uint64_t state =
       blocks * job.block_state_bytes + (s == 0 ? job.embed_state_bytes : 0)
       + (s + 1 == r.stages.size() ? job.head_state_bytes : 0);
-    std::uint64_t& left = memory[at.where.peer];
+    std::uint64_t& left = memory[at.lead().peer];
     left -= std::min(left, state);
-    const std::uint64_t speed = at_or_zero(mflops, at.where.peer);
+    const std::uint64_t speed = at_or_zero(mflops, at.lead().peer);
     const std::uint64_t block = per_third(job.block_flops, speed);
     const std::uint64_t head = per_third(job.head_flops, speed);
-    p.parts.push_back({*index_of(r, at.where.peer),
+    p.parts.push_back({*index_of(r, at.lead().peer),
                        blocks,
                        {block, block, block, std::uint64_t(hop)},
                        {head, head, head, 0},
@@ -187,7 +187,7 @@ problem_of(const replica_place& r, const job_entry& job,
   }
   for (std::size_t s = 0; s < r.stages.size(); ++s)
     p.parts[s].memory =
-      memory[r.stages[s].where.peer] / shares.at(r.stages[s].where.peer);
+      memory[r.stages[s].lead().peer] / shares.at(r.stages[s].lead().peer);
   return p;
 }
 
@@ -203,8 +203,8 @@ void set_schedule(island_place& a, const job_entry& job,
   for (const replica_place& r : a.replicas) {
     std::set<peer_id> in;
     for (const stage_place& s : r.stages)
-      if (in.insert(s.where.peer).second)
-        ++shares[s.where.peer];
+      if (in.insert(s.lead().peer).second)
+        ++shares[s.lead().peer];
   }
   std::vector<schedule_problem> problems;
   for (const replica_place& r : a.replicas)
@@ -215,7 +215,7 @@ void set_schedule(island_place& a, const job_entry& job,
     std::vector<stage_place> stages;
     std::uint32_t block = 0;
     for (const scheduled_stage& s : chosen[r].stages) {
-      stages.push_back({a.replicas[r].stages[s.part].where, block,
+      stages.push_back({a.replicas[r].stages[s.part].shards, block,
                         block + s.blocks, s.kept_max});
       block += s.blocks;
     }

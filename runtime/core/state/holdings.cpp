@@ -10,15 +10,15 @@ namespace shoal::core {
 
 holdings::holdings(const island_place& place) {
   add_stages(place.replicas);
-  for (const follower_place& f : place.followers) {
+  for (const holder_place& f : place.followers) {
     const part_range parts{f.first_unit, f.last_unit};
-    member_parts& m = at(f.where);
+    member_parts& m = at(f.where.member);
     m.takes_part = true;
     m.follows.add(parts);
-    followers_.push_back({parts, f.where});
+    followers_.push_back({parts, f.where.member});
   }
-  for (const follower_place& f : place.arriving)
-    at(f.where).arrives.add(part_range{f.first_unit, f.last_unit});
+  for (const holder_place& f : place.arriving)
+    at(f.where.member).arrives.add(part_range{f.first_unit, f.last_unit});
   finish(place.copy_every <= 1);
 }
 
@@ -33,11 +33,13 @@ void holdings::add_stages(const std::vector<replica_place>& replicas) {
     for (const stage_place& s : r.stages) {
       const part_range parts =
         parts_of_stage(s, &s == &r.stages.front(), &s == &r.stages.back());
-      member_parts& m = at(s.where);
-      m.takes_part = true;
-      twice_ = twice_ || m.computes.overlaps(parts);
-      m.computes.add(parts);
-      runs.push_back({parts.last, s.where});
+      for (const shard_place& shard : s.shards) {
+        member_parts& m = at(shard.where.member);
+        m.takes_part = true;
+        twice_ = twice_ || m.computes.overlaps(parts);
+        m.computes.add(parts);
+      }
+      runs.push_back({parts.last, s.lead()});
     }
   }
 }

@@ -147,16 +147,16 @@ void plan_transfers(resume_decision& d, const holdings& h, const reach& r) {
 /// Arriving units go on at the version where they can.
 void find_in_step(resume_decision& d, const island_place& place, const reach& r,
                   const std::map<peer_id, seal>& seals) {
-  for (const follower_place& f : place.arriving) {
-    const auto at = seals.find(f.where.peer);
+  for (const holder_place& f : place.arriving) {
+    const auto at = seals.find(f.where.member.peer);
     if (at == seals.end())
       continue;
     const seal& s = at->second;
     for (const held_unit& u : s.units)
       if (part_range{f.first_unit, f.last_unit}.contains(u.unit)
           && goes_on(u, s, d.version)
-          && r[u.unit].at(d.version).contains(f.where.peer))
-        d.in_step.push_back({u.unit, f.where.peer});
+          && r[u.unit].at(d.version).contains(f.where.member.peer))
+        d.in_step.push_back({u.unit, f.where.member.peer});
   }
 }
 

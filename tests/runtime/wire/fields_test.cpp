@@ -108,9 +108,11 @@ BOOST_AUTO_TEST_CASE(views_name_all_their_fields) {
   compare<core::device_profile, wire::DeviceProfile>();
   compare<core::network_profile, wire::NetworkProfile>();
   compare<core::member, wire::Member>();
+  compare<core::seat, wire::Seat>();
+  compare<core::shard_place, wire::ShardPlace>();
   compare<core::stage_place, wire::StagePlace>();
   compare<core::replica_place, wire::ReplicaPlace>();
-  compare<core::follower_place, wire::FollowerPlace>();
+  compare<core::holder_place, wire::HolderPlace>();
   compare<core::assignment, wire::Assignment>();
   compare<core::island_place, wire::IslandPlace>();
   compare<core::island_mark, wire::IslandMark>();

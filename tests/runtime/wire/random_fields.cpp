@@ -18,6 +18,8 @@ static void by_unit(std::vector<Unit>& list) {
 }
 
 void random_fields::settle(core::stage_place& x) {
+  if (x.shards.empty())
+    x.shards.emplace_back();
   in_order(x.first_block, x.last_block);
 }
 
@@ -25,7 +27,7 @@ void random_fields::settle(core::replica_place& x) {
   in_order(x.first_microbatch, x.last_microbatch);
 }
 
-void random_fields::settle(core::follower_place& x) {
+void random_fields::settle(core::holder_place& x) {
   in_order(x.first_unit, x.last_unit);
 }
 

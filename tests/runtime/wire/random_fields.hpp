@@ -106,7 +106,7 @@ private:
   static void settle(T&) {}
   static void settle(core::stage_place& x);
   static void settle(core::replica_place& x);
-  static void settle(core::follower_place& x);
+  static void settle(core::holder_place& x);
   static void settle(core::seal& x);
   static void settle(core::shards_written& x);
   static void settle(core::view& x);

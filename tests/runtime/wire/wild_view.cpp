@@ -125,7 +125,15 @@ private:
     return v_.members[below_(v_.members.size())].id;
   }
 
-  core::follower_place follower(std::uint32_t units) {
+  /// One, mostly.
+  std::vector<core::shard_place> shards() {
+    std::vector<core::shard_place> out{{place()}};
+    while (coin())
+      out.push_back({{place(), up_to_32(core::limits::devices_max - 1)}});
+    return out;
+  }
+
+  core::holder_place follower(std::uint32_t units) {
     const std::uint32_t last = up_to_32(std::min(units, codec::blocks_max + 2));
     return {place(), up_to_32(last), last};
   }
@@ -152,7 +160,7 @@ private:
         const std::uint32_t first =
           next <= last && coin() ? next : up_to_32(last);
         replica.stages.push_back(
-          {place(), first, last, up_to_32(codec::microbatches_max)});
+          {shards(), first, last, up_to_32(codec::microbatches_max)});
         next = last;
       }
       replica.last_microbatch = up_to_32(codec::microbatches_max);

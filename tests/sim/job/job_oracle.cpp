@@ -164,16 +164,16 @@ void job_world::new_view() {
       for (auto& r : a.replicas) {
         s += " [";
         for (auto& st : r.stages)
-          s += " p" + std::to_string(st.where.peer[0]) + ":"
+          s += " p" + std::to_string(st.lead().peer[0]) + ":"
                + std::to_string(st.first_block) + "-"
                + std::to_string(st.last_block);
         s += " ]";
       }
       for (auto& f : a.followers)
-        s += " f" + std::to_string(f.where.peer[0]) + ":"
+        s += " f" + std::to_string(f.where.member.peer[0]) + ":"
              + std::to_string(f.first_unit) + "-" + std::to_string(f.last_unit);
       for (auto& f : a.arriving)
-        s += " to" + std::to_string(f.where.peer[0]) + ":"
+        s += " to" + std::to_string(f.where.member.peer[0]) + ":"
              + std::to_string(f.first_unit) + "-" + std::to_string(f.last_unit);
       say(s);
     }

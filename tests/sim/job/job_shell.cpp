@@ -173,7 +173,7 @@ void job_world::on(const ptr& p, const act::take_copies& a) {
     peer_id owner{};
     for (std::uint32_t s = 0; s < place->replicas.front().stages.size(); ++s)
       if (u >= parts_of(*place, 0, s).first && u < parts_of(*place, 0, s).last)
-        owner = place->replicas.front().stages[s].where.peer;
+        owner = place->replicas.front().stages[s].lead().peer;
     receive_copy(p, a, u, owner);
   }
 }

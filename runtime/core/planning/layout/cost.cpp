@@ -441,8 +441,8 @@ cost_model::indexed(const std::vector<replica_place>& places) const {
     replica& to = out.emplace_back();
     to.microbatches = r.last_microbatch - r.first_microbatch;
     for (const stage_place& s : r.stages) {
-      auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
-      if (at == members_.end() || at->id != s.where)
+      auto at = std::ranges::lower_bound(members_, s.lead(), {}, &entry::id);
+      if (at == members_.end() || at->id != s.lead())
         return std::nullopt;
       to.stages.push_back({index(at - members_.begin()), s.first_block,
                            s.last_block, s.kept_max});
@@ -459,7 +459,7 @@ cost_model::placed(std::span<const replica> replicas) const {
     replica_place& to = out.emplace_back();
     for (const stage& s : r.stages) {
       stage_place& place = to.stages.emplace_back();
-      place.where = members_[s.who].id;
+      place.shards = {{members_[s.who].id}};
       place.first_block = s.first;
       place.last_block = s.last;
     }

@@ -159,7 +159,8 @@ bool stages_apart(const job_entry& job,
   return std::ranges::all_of(replicas, [&](const replica_place& r) {
     std::set<member_id> members;
     for (const stage_place& s : r.stages)
-      members.insert(s.where);
+      for (const shard_place& shard : s.shards)
+        members.insert(shard.where.member);
     return members.size() >= wanted;
   });
 }

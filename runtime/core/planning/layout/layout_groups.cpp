@@ -72,7 +72,7 @@ void layout_search::make_orders(const layout_problem& p) {
     std::vector<index> group;
     for (const stage_place& s : r.stages)
       for (index i = 0; i < n; ++i)
-        if (!seen[i] && p.members[i]->id == s.where) {
+        if (!seen[i] && p.members[i]->id == s.lead()) {
           seen[i] = 1;
           group.push_back(i);
         }

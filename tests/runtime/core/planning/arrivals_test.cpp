@@ -30,9 +30,9 @@ void arrive(view& v) {
   mark(v, mark_kind::arrived);
 }
 
-std::size_t units_in(const std::vector<follower_place>& places) {
+std::size_t units_in(const std::vector<holder_place>& places) {
   std::size_t n = 0;
-  for (const follower_place& f : places)
+  for (const holder_place& f : places)
     n += f.last_unit - f.first_unit;
   return n;
 }
@@ -144,11 +144,11 @@ BOOST_AUTO_TEST_CASE(a_layout_that_has_lost_a_member_is_not_kept) {
   v.jobs[0].want_replicas = 1;
   v.jobs[0].want_stages = 3;
   view after = next_view(v);
-  const member_id lost = only(v).replicas[0].stages[1].where;
+  const member_id lost = only(v).replicas[0].stages[1].lead();
   std::erase_if(after.members, [&](const member& m) { return m.id == lost; });
   for (const replica_place& r : only(after).replicas)
     for (const stage_place& s : r.stages)
-      BOOST_TEST((s.where != lost));
+      BOOST_TEST((s.lead() != lost));
 }
 
 BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
@@ -205,10 +205,10 @@ BOOST_AUTO_TEST_CASE(replicas_take_turns_at_sending) {
   const island_place a = only(after);
   BOOST_REQUIRE(!a.arriving.empty());
   BOOST_REQUIRE(a.replicas.size() == 2u);
-  for (const follower_place& f : a.arriving)
+  for (const holder_place& f : a.arriving)
     for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u) {
       const peer_id from = holdings(a).source(u).peer;
-      BOOST_TEST((from == a.replicas[u % 2].stages.front().where.peer));
+      BOOST_TEST((from == a.replicas[u % 2].stages.front().lead().peer));
       const auto held = held_by(a, from);
       BOOST_TEST(held.contains(u));
       BOOST_TEST(holdings(a).holders(u) == 2u);

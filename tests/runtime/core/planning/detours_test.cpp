@@ -38,7 +38,7 @@ std::map<member_id, std::uint32_t> work_of(const island_place& a) {
   std::map<member_id, std::uint32_t> out;
   for (const replica_place& r : a.replicas)
     for (const stage_place& s : r.stages)
-      out[s.where] += r.last_microbatch - r.first_microbatch;
+      out[s.lead()] += r.last_microbatch - r.first_microbatch;
   return out;
 }
 
@@ -47,7 +47,7 @@ bool needs_no_move(const view& v, const island_place& a) {
   const island_place& was = v.previous.at(0).islands.at(0);
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
-      const peer_id& who = a.replicas[r].stages[s].where.peer;
+      const peer_id& who = a.replicas[r].stages[s].lead().peer;
       const auto held = held_by(was, who);
       const part_range units = parts_of(a, r, s);
       for (std::uint32_t u = units.first; u < units.last; ++u)
@@ -95,13 +95,13 @@ BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
     const island_place was = only(four);
     BOOST_TEST((was.schedule == schedule_kind::one_f_one_b));
     view v = next_view(four);
-    lose(v, was.replicas[1].stages[1].where);
+    lose(v, was.replicas[1].stages[1].lead());
     const island_place meanwhile = only(v);
     BOOST_REQUIRE(makes_detour(meanwhile.replicas));
     BOOST_TEST((meanwhile.schedule == schedule_kind::zero_bubble));
     for (const replica_place& r : meanwhile.replicas)
       BOOST_TEST((room ? r.stages[1].kept_max > 1 : r.stages[1].kept_max == 1));
-    const auto other = meanwhile.replicas[0].stages[1].where.peer;
+    const auto other = meanwhile.replicas[0].stages[1].lead().peer;
     const std::ptrdiff_t between = waits(order_of(meanwhile, other));
     BOOST_TEST((room ? between > 0 : between >= 0));
 
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
     BOOST_TEST((only(v).schedule == meanwhile.schedule));
     v.members = four.members; // and it is back, with its state at once
     for (member& m : v.members)
-      if (m.id == was.replicas[1].stages[1].where)
+      if (m.id == was.replicas[1].stages[1].lead())
         m.id.incarnation = v.number;
     job_entry& j = v.jobs[0];
     j.block_state_bytes = j.embed_state_bytes = j.head_state_bytes = 1'000;
@@ -122,9 +122,9 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   const island_place was = only(four);
   BOOST_REQUIRE(was.replicas.size() == 2u && !makes_detour(was.replicas));
   view v = next_view(four);
-  const member_id lost = was.replicas[1].stages[1].where;
-  const member_id beside = was.replicas[1].stages[0].where;
-  const member_id other = was.replicas[0].stages[1].where;
+  const member_id lost = was.replicas[1].stages[1].lead();
+  const member_id beside = was.replicas[1].stages[0].lead();
+  const member_id other = was.replicas[0].stages[1].lead();
   lose(v, lost);
   const island_place meanwhile = only(v);
   BOOST_TEST_MESSAGE(to_text(v, meanwhile));
@@ -133,8 +133,8 @@ BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   BOOST_TEST(needs_no_move(v, meanwhile));
   BOOST_REQUIRE(meanwhile.replicas.size() == 2u);
   BOOST_TEST(replica_count(meanwhile.replicas) == 2u); // none is dropped
-  BOOST_TEST((meanwhile.replicas[1].stages[0].where == beside));
-  BOOST_TEST((meanwhile.replicas[1].stages[1].where == other));
+  BOOST_TEST((meanwhile.replicas[1].stages[0].lead() == beside));
+  BOOST_TEST((meanwhile.replicas[1].stages[1].lead() == other));
   // Both are at all microbatches, or at half of them.
   const auto work = work_of(meanwhile);
   BOOST_TEST(work.at(other) == v.jobs[0].microbatches);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(several_replicas_share_what_the_dead_stage_had) {
   const view v6 = large(6, 3, 2);
   view v = next_view(v6);
   const island_place was = only(v6);
-  lose(v, was.replicas[0].stages[0].where);
+  lose(v, was.replicas[0].stages[0].lead());
   const island_place a = only(v);
   BOOST_TEST_MESSAGE(to_text(v, a));
   BOOST_TEST(makes_detour(a.replicas));
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(several_replicas_share_what_the_dead_stage_had) {
   // Two first stages are left for 8 microbatches: 4 and 4.
   std::map<member_id, std::uint32_t> first;
   for (const replica_place& r : a.replicas)
-    first[r.stages[0].where] += r.last_microbatch - r.first_microbatch;
+    first[r.stages[0].lead()] += r.last_microbatch - r.first_microbatch;
   BOOST_REQUIRE(first.size() == 2u);
   for (const auto& [who, count] : first)
     BOOST_TEST(count == 4u);
@@ -184,17 +184,17 @@ BOOST_AUTO_TEST_CASE(a_follower_stands_in_where_there_is_one_pipeline) {
   BOOST_REQUIRE(!was.followers.empty());
   for (std::size_t s = 0; s < 3; ++s) {
     view v = next_view(three);
-    lose(v, was.replicas[0].stages[s].where);
+    lose(v, was.replicas[0].stages[s].lead());
     const island_place a = only(v);
     BOOST_TEST(runs_all(v.jobs[0], a.replicas));
     BOOST_TEST(needs_no_move(v, a));
     BOOST_TEST(a.replicas.size() == 1u);
     // Nobody follows what it runs.
-    for (const follower_place& f : a.followers)
+    for (const holder_place& f : a.followers)
       for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
         for (std::uint32_t i = 0; i < a.replicas[r].stages.size(); ++i) {
           const part_range units = parts_of(a, r, i);
-          BOOST_TEST((a.replicas[r].stages[i].where != f.where
+          BOOST_TEST((a.replicas[r].stages[i].lead() != f.where.member
                       || f.last_unit <= units.first
                       || units.last <= f.first_unit));
         }
@@ -205,8 +205,8 @@ BOOST_AUTO_TEST_CASE(two_ways_that_are_the_same_are_one) {
   const view four = large(4, 2, 2);
   const island_place was = only(four);
   view v = next_view(four);
-  lose(v, was.replicas[1].stages[0].where);
-  lose(v, was.replicas[1].stages[1].where);
+  lose(v, was.replicas[1].stages[0].lead());
+  lose(v, was.replicas[1].stages[1].lead());
   const island_place a = only(v);
   BOOST_TEST(a.replicas.size() == 1u);
   BOOST_TEST(!makes_detour(a.replicas));
@@ -217,9 +217,9 @@ BOOST_AUTO_TEST_CASE(a_second_loss_makes_another_detour) {
   const view six = large(6, 3, 2);
   view v = next_view(six);
   const island_place was = only(six);
-  lose(v, was.replicas[0].stages[0].where);
+  lose(v, was.replicas[0].stages[0].lead());
   view then = next_view(v);
-  lose(then, was.replicas[1].stages[1].where);
+  lose(then, was.replicas[1].stages[1].lead());
   const island_place a = only(then);
   BOOST_TEST(needs_no_move(then, a));
   BOOST_TEST(runs_all(then.jobs[0], a.replicas));
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(many_losses_do_not_make_replicas_without_end) {
   const island_place was = only(v);
   BOOST_REQUIRE(was.replicas.size() == 48u);
   for (std::size_t r = 0; r < 30; ++r) // one stage of each, in turn
-    lose(v, was.replicas[r].stages[r % 2].where);
+    lose(v, was.replicas[r].stages[r % 2].lead());
   layout_problem p{v.jobs[0], {}, {}, &v.previous[0].islands[0], {}};
   for (const member& m : v.members) {
     p.members.push_back(&m);
@@ -252,15 +252,15 @@ BOOST_AUTO_TEST_CASE(without_memory_for_it_there_is_none) {
   j.activation_bytes = 1'000'000'000;
   const island_place was = only(four);
   view v = next_view(four);
-  lose(v, was.replicas[1].stages[1].where);
-  const member_id other = was.replicas[0].stages[1].where;
+  lose(v, was.replicas[1].stages[1].lead());
+  const member_id other = was.replicas[0].stages[1].lead();
   for (member& m : v.members) // its own stage, and nothing besides
     if (m.id == other)
       m.device.memory_bytes =
         4 * (j.block_state_bytes + j.activation_bytes) + j.head_state_bytes;
   for (const replica_place& r : only(v).replicas)
     for (const stage_place& s : r.stages)
-      BOOST_TEST((s.where != was.replicas[1].stages[1].where));
+      BOOST_TEST((s.lead() != was.replicas[1].stages[1].lead()));
   BOOST_TEST(!makes_detour(only(v).replicas));
 }
 
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(layouts_after_any_losses_are_sound) {
         }
         for (const replica_place& r : a.replicas)
           for (const stage_place& s : r.stages)
-            BOOST_TEST((find_member(v, s.where.peer) != nullptr));
+            BOOST_TEST((find_member(v, s.lead().peer) != nullptr));
       }
     }
   }

@@ -49,9 +49,9 @@ BOOST_AUTO_TEST_CASE(each_unit_is_in_as_many_places_as_wanted) {
     const view v = pipeline(4, copies);
     const island_place a = only(v);
     BOOST_TEST(copies_of(a, v.jobs[0].blocks) == std::min(copies + 1, 4u));
-    for (const follower_place& f : a.followers)
+    for (const holder_place& f : a.followers)
       for (const stage_place& s : a.replicas[0].stages)
-        if (s.where == f.where) // no member follows itself
+        if (s.lead() == f.where.member) // no member follows itself
           BOOST_TEST(
             (f.last_unit <= s.first_block + 1 || f.first_unit > s.last_block));
   }
@@ -80,10 +80,10 @@ BOOST_AUTO_TEST_CASE(copies_are_on_other_hosts_where_there_are_some) {
     v.members[i].host = i < 2 ? "a" : "b";
   const island_place a = only(v);
   for (const stage_place& s : a.replicas[0].stages)
-    for (const follower_place& f : a.followers)
+    for (const holder_place& f : a.followers)
       if (f.first_unit <= s.first_block + 1 && s.first_block + 1 < f.last_unit)
-        BOOST_TEST(find_member(v, f.where.peer)->host
-                   != find_member(v, s.where.peer)->host);
+        BOOST_TEST(find_member(v, f.where.member.peer)->host
+                   != find_member(v, s.lead().peer)->host);
 }
 
 BOOST_AUTO_TEST_CASE(copies_are_spread) {
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(copies_are_spread) {
   const island_place a = only(v);
   for (const member& m : v.members) {
     const auto mine =
-      std::ranges::count(a.followers, m.id, &follower_place::where);
+      std::ranges::count(a.followers, seat(m.id), &holder_place::where);
     BOOST_TEST(mine == 1);
   }
 }
@@ -102,9 +102,10 @@ BOOST_AUTO_TEST_CASE(an_idle_member_follows_first) {
   const island_place a = only(v);
   BOOST_REQUIRE(workers(a).size() == 2u);
   BOOST_REQUIRE(!a.followers.empty());
-  BOOST_TEST(!workers(a).contains(a.followers.front().where));
-  for (const follower_place& f : a.followers)
-    BOOST_TEST((std::ranges::find(a.sealers, f.where) != a.sealers.end()));
+  BOOST_TEST(!workers(a).contains(a.followers.front().where.member));
+  for (const holder_place& f : a.followers)
+    BOOST_TEST(
+      (std::ranges::find(a.sealers, f.where.member) != a.sealers.end()));
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_member_follows_last) {
@@ -112,8 +113,8 @@ BOOST_AUTO_TEST_CASE(a_slow_member_follows_last) {
   v.jobs[0].want_stages = 2;
   v.members[2].device.mflops = 1000;
   const island_place a = only(v);
-  for (const follower_place& f : a.followers)
-    BOOST_TEST((f.where != v.members[2].id));
+  for (const holder_place& f : a.followers)
+    BOOST_TEST((f.where.member != v.members[2].id));
   BOOST_TEST(copies_of(a, v.jobs[0].blocks) == 2u);
 }
 
@@ -207,7 +208,7 @@ BOOST_AUTO_TEST_CASE(random_shoals_have_the_copies_that_fit) {
       for (std::size_t f = 0; f < a.followers.size(); ++f)
         for (std::size_t g = f + 1; g < a.followers.size(); ++g)
           BOOST_TEST(
-            (a.followers[f].where != a.followers[g].where
+            (a.followers[f].where.member != a.followers[g].where.member
              || a.followers[f].last_unit <= a.followers[g].first_unit
              || a.followers[g].last_unit <= a.followers[f].first_unit));
       v = next_view(v);

@@ -23,8 +23,8 @@ assignment islands_of(const view& v) {
 std::set<member_id> all_in(const island_place& at) {
   std::set<member_id> out = workers(at);
   for (const auto* places : {&at.followers, &at.arriving})
-    for (const follower_place& f : *places)
-      out.insert(f.where);
+    for (const holder_place& f : *places)
+      out.insert(f.where.member);
   for (const auto* list : {&at.keepers, &at.sealers})
     out.insert(list->begin(), list->end());
   return out;

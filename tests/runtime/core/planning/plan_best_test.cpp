@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(wanted_stages_are_apart_wherever_they_fit) {
       for (const replica_place& r : found.replicas) {
         std::set<member_id> distinct;
         for (const stage_place& s : r.stages)
-          distinct.insert(s.where);
+          distinct.insert(s.lead());
         BOOST_TEST(distinct.size() == std::size_t(c.job.want_stages));
       }
       // Blocks are split by the pipeline's time alone. Where all members must

@@ -95,7 +95,7 @@ inline std::set<member_id> workers(const island_place& a) {
   std::set<member_id> out;
   for (auto& r : a.replicas)
     for (auto& s : r.stages)
-      out.insert(s.where);
+      out.insert(s.lead());
   return out;
 }
 

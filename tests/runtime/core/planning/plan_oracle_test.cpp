@@ -41,11 +41,11 @@ std::string written(const std::vector<member_id>& all) {
   return out;
 }
 
-std::string written(const std::vector<follower_place>& all) {
+std::string written(const std::vector<holder_place>& all) {
   std::string out;
-  for (const follower_place& f : all)
-    out += " " + written(f.where) + ":" + std::to_string(f.first_unit) + "-"
-           + std::to_string(f.last_unit);
+  for (const holder_place& f : all)
+    out += " " + written(f.where.member) + ":" + std::to_string(f.first_unit)
+           + "-" + std::to_string(f.last_unit);
   return out;
 }
 
@@ -58,7 +58,7 @@ std::string written(job_id job, const island_place& a) {
     out += "\n replica " + std::to_string(r.first_microbatch) + "-"
            + std::to_string(r.last_microbatch) + ":";
     for (const stage_place& s : r.stages)
-      out += " " + written(s.where) + ":" + std::to_string(s.first_block) + "-"
+      out += " " + written(s.lead()) + ":" + std::to_string(s.first_block) + "-"
              + std::to_string(s.last_block) + "/" + std::to_string(s.kept_max);
   }
   return out + "\n keepers" + written(a.keepers) + "\n sealers"

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(idle_peers_have_a_reason) {
   v.jobs[0].want_replicas = 1;
   v.jobs[0].want_stages = 1;
   const std::size_t idle =
-    only(v).replicas[0].stages[0].where == v.members[0].id;
+    only(v).replicas[0].stages[0].lead() == v.members[0].id;
   BOOST_TEST(why_idle(v, idle) == "the run asks for 1 replica of 1 stage");
   BOOST_TEST(why_idle(v, 1 - idle).empty());
 }

@@ -25,7 +25,7 @@ std::uint32_t blocks_on(const island_place& a, const member_id& id) {
   std::uint32_t n = 0;
   for (auto& r : a.replicas)
     for (auto& s : r.stages)
-      n += s.where == id ? s.last_block - s.first_block : 0;
+      n += s.lead() == id ? s.last_block - s.first_block : 0;
   return n;
 }
 
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(replicas_may_have_unlike_numbers_of_members) {
   BOOST_TEST(workers(a).size() == 3u);
   for (auto& r : a.replicas)
     BOOST_TEST(r.stages.size()
-               == (r.stages[0].where == v.members[1].id ? 1u : 2u));
+               == (r.stages[0].lead() == v.members[1].id ? 1u : 2u));
 }
 
 BOOST_AUTO_TEST_CASE(peers_of_one_host_share_its_cores) {
@@ -113,14 +113,14 @@ BOOST_AUTO_TEST_CASE(a_fast_link_carries_what_is_sent_most) {
   island_place a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   for (std::size_t s = 0; s < 2; ++s)
-    BOOST_TEST(host(a.replicas[0].stages[s].where)
-               == host(a.replicas[1].stages[s].where));
+    BOOST_TEST(host(a.replicas[0].stages[s].lead())
+               == host(a.replicas[1].stages[s].lead()));
   v.jobs[0].block_state_bytes = 1'000'000;
   v.jobs[0].boundary_bytes = 50'000'000;
   a = only(v);
   BOOST_REQUIRE(a.replicas.size() == 2u);
   for (auto& r : a.replicas)
-    BOOST_TEST(host(r.stages[0].where) == host(r.stages[1].where));
+    BOOST_TEST(host(r.stages[0].lead()) == host(r.stages[1].lead()));
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_link_is_worse_than_an_idle_member) {
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(microbatches_kept_by_a_schedule_count_as_memory) {
   stage_place& last = a.replicas[0].stages[1];
   auto bytes = [&] {
     for (auto& [id, n, busy] : predict(v, a).members)
-      if (id == last.where)
+      if (id == last.lead())
         return n;
     return std::uint64_t{0};
   };

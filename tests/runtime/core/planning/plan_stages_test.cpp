@@ -14,7 +14,7 @@ std::size_t fewest_members(const island_place& a) {
   for (const replica_place& r : a.replicas) {
     std::set<member_id> distinct;
     for (const stage_place& s : r.stages)
-      distinct.insert(s.where);
+      distinct.insert(s.lead());
     fewest = std::min(fewest, distinct.size());
   }
   return a.replicas.empty() ? 0 : fewest;

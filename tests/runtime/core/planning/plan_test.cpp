@@ -29,9 +29,9 @@ void check_sound(const view& v, const island_place& a, const job_entry& job,
       BOOST_TEST(s.first_block == block);
       BOOST_TEST((s.last_block > s.first_block || job.blocks == 0));
       block = s.last_block;
-      const member* m = find_member(v, s.where.peer);
+      const member* m = find_member(v, s.lead().peer);
       BOOST_REQUIRE(m);
-      BOOST_TEST((m->id == s.where));
+      BOOST_TEST((m->id == s.lead()));
       BOOST_TEST(!m->witness);
       bool one_stays = std::ranges::any_of(v.members, [](const member& x) {
         return x.state == member_state::active && !x.witness
@@ -39,7 +39,7 @@ void check_sound(const view& v, const island_place& a, const job_entry& job,
       });
       BOOST_TEST((m->state == member_state::active
                   || (!one_stays && m->state == member_state::leaving)));
-      auto [at, fresh] = replica_of.try_emplace(s.where, n);
+      auto [at, fresh] = replica_of.try_emplace(s.lead(), n);
       // A member is in one replica, but where it stands in for a lost one.
       BOOST_TEST((fresh || at->second == n || !v.previous.empty()));
     }
@@ -156,13 +156,13 @@ BOOST_AUTO_TEST_CASE(work_is_split_in_proportion_to_measured_speed) {
   island_place a = only(v);
   for (auto& s : a.replicas[0].stages)
     BOOST_TEST(s.last_block - s.first_block
-               == (s.where == v.members[0].id ? 6u : 3u));
+               == (s.lead() == v.members[0].id ? 6u : 3u));
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 1;
   a = only(v);
   for (auto& r : a.replicas)
     BOOST_TEST(r.last_microbatch - r.first_microbatch
-               == (r.stages[0].where == v.members[0].id ? 6u : 3u));
+               == (r.stages[0].lead() == v.members[0].id ? 6u : 3u));
 }
 
 BOOST_AUTO_TEST_CASE(a_view_that_changes_nothing_keeps_the_assignment) {
@@ -220,12 +220,12 @@ BOOST_AUTO_TEST_CASE(survivors_keep_the_blocks_they_hold) {
   island_place b = only(w);
   for (std::size_t r = 0; r < 2; ++r)
     for (std::size_t s = 0; s < 2; ++s) {
-      member_id was = a.replicas[r].stages[s].where;
+      member_id was = a.replicas[r].stages[s].lead();
       if (was == v.members[1].id)
         continue;
       bool kept = false;
       for (auto& q : b.replicas)
-        kept = kept || (q.stages[s].where == was);
+        kept = kept || (q.stages[s].lead() == was);
       BOOST_TEST(kept);
     }
 }
@@ -237,11 +237,12 @@ BOOST_AUTO_TEST_CASE(former_holders_stay_sealers_until_they_die) {
   island_place a = only(v);
   view w = next_view(v);
   for (member& m : w.members)
-    if (m.id == a.replicas[0].stages[0].where)
+    if (m.id == a.replicas[0].stages[0].lead())
       m.state = member_state::leaving;
   island_place b = only(w);
-  BOOST_TEST(!workers(b).contains(a.replicas[0].stages[0].where));
-  BOOST_TEST(std::ranges::count(b.sealers, a.replicas[0].stages[0].where) == 1);
+  BOOST_TEST(!workers(b).contains(a.replicas[0].stages[0].lead()));
+  BOOST_TEST(std::ranges::count(b.sealers, a.replicas[0].stages[0].lead())
+             == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_does_not_fit_waits_and_says_how_much_it_needs) {
@@ -341,7 +342,9 @@ BOOST_AUTO_TEST_CASE(any_change_of_an_assignment_changes_its_digest) {
   differs([](island_place& b) { b.replicas.pop_back(); });
   differs([](island_place& b) { ++b.replicas[0].last_microbatch; });
   differs([](island_place& b) { ++b.replicas[0].stages[0].last_block; });
-  differs([](island_place& b) { ++b.replicas[0].stages[0].where.incarnation; });
+  differs([](island_place& b) {
+    ++b.replicas[0].stages[0].shards[0].where.member.incarnation;
+  });
   differs([](island_place& b) { b.keepers.pop_back(); });
   differs([](island_place& b) { b.sealers.pop_back(); });
   differs([](island_place& b) { ++b.data_source.incarnation; });
@@ -391,8 +394,8 @@ exhaustive(const view& v, std::uint32_t replicas, std::uint32_t stages) {
     std::uint32_t after = stages - s - 1;
     for (std::uint32_t last = after == 0 ? job.blocks : next + 1;
          last + after <= job.blocks; ++last) {
-      a.replicas[r].stages[s] = {v.members[order[r * stages + s]].id, next,
-                                 last};
+      a.replicas[r].stages[s] =
+        stage_on(v.members[order[r * stages + s]].id, next, last);
       if (after == 0)
         blocks(a, r + 1, 0, 0);
       else

@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(an_assignment_gets_its_schedule) {
       m.peer[0] = std::uint8_t(1 + 2 * r + s);
       mflops[m.peer] = 10'000;
       memory[m.peer] = 1'000'000;
-      a.replicas[r].stages.push_back({m, 4 * s, 4 * s + 4});
+      a.replicas[r].stages.push_back(stage_on(m, 4 * s, 4 * s + 4));
     }
   }
   set_schedule(a, job, mflops, memory, 1000);

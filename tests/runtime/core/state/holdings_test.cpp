@@ -27,8 +27,8 @@ peer_id peer(std::uint8_t n) {
 island_place two_replicas() {
   island_place a;
   a.since = 3;
-  a.replicas = {{{{who(1), 0, 1}, {who(2), 1, 4}}, 0, 4},
-                {{{who(3), 0, 2}, {who(4), 2, 4}}, 4, 8}};
+  a.replicas = {{{stage_on(who(1), 0, 1), stage_on(who(2), 1, 4)}, 0, 4},
+                {{stage_on(who(3), 0, 2), stage_on(who(4), 2, 4)}, 4, 8}};
   a.followers = {{who(5), 3, 6}};
   a.arriving = {{who(6), 1, 3}};
   return a;
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_stand_in_computes_a_part_for_two_replicas) {
   island_place a = two_replicas();
   BOOST_TEST(!holdings(a).computes_twice());
   BOOST_TEST(holdings(a).most_computers() == 2u);
-  a.replicas[1].stages[1].where = who(2); // 4 has died
+  a.replicas[1].stages[1].shards = {{who(2)}}; // 4 has died
   const holdings h(a.replicas);
   BOOST_TEST(h.computes_twice());
   BOOST_TEST(h.most_computers() == 2u);

@@ -26,11 +26,11 @@ peer_id peer(std::uint8_t n) {
 island_place make_place() {
   island_place a;
   a.since = 2;
-  a.replicas = {{{{{peer(1), 1}, 0, blocks}}, 0, 4}};
+  a.replicas = {{{stage_on({peer(1), 1}, 0, blocks)}, 0, 4}};
   a.sealers = {{peer(1), 1}, {peer(2), 1}};
   a.keepers = {{peer(1), 1}};
   a.data_source = a.checkpointer = a.evaluator = a.reporter = {peer(1), 1};
-  a.arriving = {{{peer(2), 1}, 0, units}};
+  a.arriving = {{member_id{peer(2), 1}, 0, units}};
   return a;
 }
 
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_their_arrival_is_reported) {
 /// Peer 3 follows all but the last two units: those are the only copies.
 BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   island_place place = make_place();
-  place.followers = {{{peer(3), 1}, 0, units - 2}};
+  place.followers = {{member_id{peer(3), 1}, 0, units - 2}};
   place.sealers.push_back({peer(3), 1});
   job_core receiver(make_config(2));
   auto asked = [&](const job_input& e) {

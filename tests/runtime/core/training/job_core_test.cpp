@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(units_whose_load_was_broken_off_are_released) {
   BOOST_REQUIRE(all<act::initialise_unit>(out).size() == 3u);
   (void)core.step(ev::loaded{digest(a), 0}, 0);
   island_place others = make_place(1, 1, 3);
-  others.replicas[0].stages[0].where = id(2);
+  others.replicas[0].stages[0].shards = {{id(2)}};
   others.sealers = {id(2)};
   (void)core.step(show(others), 0);
   out = core.step(ev::halted{digest(others)}, 0);

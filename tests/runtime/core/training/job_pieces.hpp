@@ -35,7 +35,7 @@ make_place(std::uint32_t replicas, std::uint32_t stages, epoch since = 2) {
   for (std::uint32_t r = 0; r < replicas; ++r) {
     replica_place p;
     for (std::uint32_t s = 0; s < stages; ++s)
-      p.stages.push_back({id(++n), s, s + 1});
+      p.stages.push_back(stage_on(id(++n), s, s + 1));
     p.first_microbatch = r * 4 / replicas;
     p.last_microbatch = (r + 1) * 4 / replicas;
     a.replicas.push_back(p);

@@ -24,8 +24,8 @@ make_place(std::uint32_t replicas, std::uint32_t stages, std::uint32_t blocks) {
   for (std::uint32_t r = 0; r < replicas; ++r) {
     replica_place p;
     for (std::uint32_t s = 0; s < stages; ++s)
-      p.stages.push_back(
-        {{peer(++n), 1}, s * blocks / stages, (s + 1) * blocks / stages});
+      p.stages.push_back(stage_on({peer(++n), 1}, s * blocks / stages,
+                                  (s + 1) * blocks / stages));
     a.replicas.push_back(p);
   }
   return a;
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
   const auto nobody_else = shard_writers(one, sizes(12), {peer(1)});
   BOOST_TEST((nobody_else == shard_writers(one, sizes(12))));
   one.copy_every = 1;
-  one.followers.push_back({{peer(3), 1}, 0, 7});
+  one.followers.push_back({member_id{peer(3), 1}, 0, 7});
   const auto followed = shard_writers(one, sizes(12), {peer(1)});
   for (std::uint32_t u = 0; u < followed.size(); ++u)
     BOOST_TEST((followed[u] == peer(u < 7 ? 3 : 2)));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
         for (std::uint32_t r = 0; r < replicas; ++r) {
           std::uint64_t mine = 0;
           for (std::uint32_t u :
-               units_written_by(writers, a.replicas[r].stages[s].where.peer))
+               units_written_by(writers, a.replicas[r].stages[s].lead().peer))
             mine += bytes[u];
           // Never off by more than the largest unit.
           BOOST_TEST(mine <= of_stage / replicas + 201);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
 BOOST_AUTO_TEST_CASE(a_peer_of_several_stages_gets_no_second_share) {
   // Replica 0 is one peer's; replica 1 has two.
   island_place a = make_place(2, 2, 24);
-  a.replicas[0].stages[1].where = a.replicas[0].stages[0].where;
+  a.replicas[0].stages[1].shards = a.replicas[0].stages[0].shards;
   const auto writers = shard_writers(a, sizes(24));
   const auto count = [&](std::uint8_t n) {
     return units_written_by(writers, peer(n)).size();

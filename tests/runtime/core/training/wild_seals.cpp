@@ -31,8 +31,8 @@ island_place place_of(const choice& below, std::uint32_t blocks) {
   for (std::uint32_t r = 0; r < replicas; ++r) {
     replica_place p;
     for (std::uint32_t s = 0; s < stages; ++s)
-      p.stages.push_back(
-        {{peer(++n), 1}, s * blocks / stages, (s + 1) * blocks / stages});
+      p.stages.push_back(stage_on({peer(++n), 1}, s * blocks / stages,
+                                  (s + 1) * blocks / stages));
     p.first_microbatch = r * microbatches / replicas;
     p.last_microbatch = (r + 1) * microbatches / replicas;
     a.replicas.push_back(p);
@@ -42,7 +42,7 @@ island_place place_of(const choice& below, std::uint32_t blocks) {
     a.sealers.push_back({peer(i), 1});
   a.keepers = {{peer(1), 1}};
   if (others > 0)
-    a.arriving.push_back({{peer(n + 1u), 1}, 0, blocks + 2});
+    a.arriving.push_back({member_id{peer(n + 1u), 1}, 0, blocks + 2});
   a.data_source = a.checkpointer = a.evaluator = a.reporter = {peer(1), 1};
   return a;
 }
