@@ -168,7 +168,6 @@ batcher::sequence* batcher::victim(const sequence& for_whom) {
 void batcher::preempt(sequence& s) {
   pool_.end(s.table);
   s.runs = false;
-  s.given = 0;
   --running_;
   ++counts_.preempted;
 }
