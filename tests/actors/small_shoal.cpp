@@ -10,6 +10,7 @@
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node/node_wiring.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/work/leaving_alone.hpp"
 #include "tests/actors/direct_exchange.hpp"
 #include "tests/actors/small_device.hpp"
@@ -112,13 +113,28 @@ private:
     std::make_shared<counting_memory>();
 };
 
+/// The core of a job knows no other time than that which the test lets pass.
+class simulated_time final : public runtime::training_operations {
+public:
+  explicit simulated_time(caf::actor_clock& clock) : clock_(clock) {}
+  core::job_actions step(core::job_core& core, const core::job_input& in,
+                         core::nanoseconds) override {
+    const std::chrono::nanoseconds now = clock_.now().time_since_epoch();
+    return training_operations::step(core, in, now.count());
+  }
+
+private:
+  caf::actor_clock& clock_;
+};
+
 /// The ports of a node whose cluster core is the test.
 class small_node final : public tests::lone_ports {
   friend class small_shoal;
 
 public:
   small_node(small_shoal& all, std::size_t number, const fs::path& folder)
-    : all_(all), self_(id_of(number)), links_(all, self_) {
+    : all_(all), self_(id_of(number)), time_(all.system_->clock()),
+      links_(all, self_) {
     fs::create_directories(folder);
     store_ = std::make_unique<small_store>(folder / "blobs");
     log_ =
@@ -169,6 +185,9 @@ public:
   runtime::job_journal& log() { return *log_; }
 
   // Ports that are more than those of a lone node.
+  runtime::training_operations& operations(const core::island_id&) override {
+    return time_;
+  }
   runtime::link_hub& links() override { return links_; }
   void
   send_when_up(const core::peer_id& to, const runtime::envelope& m) override {
@@ -231,6 +250,7 @@ public:
 private:
   small_shoal& all_;
   core::peer_id self_;
+  simulated_time time_;
   runtime::role_table roles_;
   fake_links links_;
   inline_device device_;

@@ -92,6 +92,7 @@ class Doctor(World):
     def test_a_node_whose_data_was_deleted_is_told_with_its_port(self):
         [node] = self.nodes(1, "--data-dir", str(self.folder / "gone"))
         port = re.search(r" at \S+:(\d+),", node.lines[-1])[1]
+        node.child.send_signal(signal.SIGSTOP)  # else it notices, and ends
         shutil.rmtree(self.folder / "gone")
         told = self.doctor()
         self.assertTrue(any(f"kill {node.child.pid}" in t

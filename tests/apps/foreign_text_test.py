@@ -107,12 +107,14 @@ class ForeignText(World):
         for node in nodes.values():
             node.end(signal.SIGKILL)
         # And can read what they wrote. Of two, one may need the other to be
-        # ready, so both start before either is waited for.
+        # ready or a member, so both start before either is waited for, and both
+        # are members before either ends.
         nodes = {name: self.start("node", "--threads", 1, "--name", name,
                                   "--json") for name in names}
         for node in nodes.values():
             node.wait_line(lambda line: '"peers":2' in line
                            and '"member":true' in line)
+        for node in nodes.values():
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_names_of_shoals_and_peers_are_checked(self):

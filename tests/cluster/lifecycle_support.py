@@ -169,10 +169,12 @@ def run_scenarios():
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
     parser.add_argument("names", nargs="*", help="of scenarios; default: all")
+    parser.add_argument("--except", dest="other", choices=list(SCENARIOS),
+                        metavar="NAME", help="all but this one")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     bad = []
-    for name in options.names or SCENARIOS:
+    for name in options.names or [n for n in SCENARIOS if n != options.other]:
         function = SCENARIOS[name]
         cluster = Cluster(options.shoal, getattr(function, "peers", 4),
                           ["--threads", "1", *getattr(function, "flags", [])],

@@ -16,8 +16,8 @@ from cluster import Cluster
 from layouts_test import losses
 from network import Network, can_make_namespaces, ip
 
-STEPS = (10, 40)
-BATCH, SEQ, HIDDEN, LAYERS, MLP, VOCAB = 16, 128, 256, 4, 688, 256
+STEPS = (5, 25)
+BATCH, SEQ, HIDDEN, LAYERS, MLP, VOCAB = 16, 64, 256, 4, 688, 256
 RUN = f"""[model]
 vocab_size = {VOCAB}
 hidden_size = {HIDDEN}
