@@ -1,6 +1,7 @@
 // tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone.
 #include "actors/job/parts/job_evaluation.hpp"
 #include "actors/job/parts/job_remarks.hpp"
+#include "actors/job/parts/job_rescue.hpp"
 #include "actors/job/parts/job_saving.hpp"
 #include "actors/job/parts/job_text.hpp"
 #include "actors/job/parts/unit_moves.hpp"
@@ -494,6 +495,14 @@ struct saving_peer : job_peer {
     for (model::unit_index u = 0; u < here.world->layout->unit_count(); ++u)
       here.world->units[u] = here.world->make_unit(u);
   }
+  /// Everything but the disk.
+  void run_queues() {
+    while (!sums.waiting.empty() || !device.waiting.empty() || !turns.empty()) {
+      if (!sums.waiting.empty())
+        sums.run_one();
+      run_device();
+    }
+  }
   void run_device() {
     while (!device.waiting.empty())
       device.run_one();
@@ -552,6 +561,28 @@ BOOST_AUTO_TEST_CASE(one_checkpoint_is_written_at_a_time) {
   p.part.begin({plan_digest, 12, false, {}, peer(0)});
   p.run_device();
   BOOST_TEST(p.seen.written.size() == 1u);
+}
+
+/// The whole of it, and of its files: job_checkpoints_test.cpp.
+BOOST_AUTO_TEST_CASE(state_that_is_not_whole_is_not_saved_but_reported) {
+  network wire;
+  saving_peer p(wire, 0);
+  actors::job_rescue rescue{p.here, p.remarks, p.part};
+  p.part.hold(checkpoint(4));
+  p.remarks.log_step({{6, 1}, 1.0, 1.0, 1, 1}, 0);
+  BOOST_TEST(!rescue.begun());
+  const std::size_t before = p.log.all.size();
+  auto lease = std::make_shared<int>();
+  rescue.begin(lease);
+  BOOST_TEST(rescue.begun());
+  BOOST_TEST(lease.use_count() == 2); // until what was begun is over
+  p.run_queues();
+  BOOST_TEST(lease.use_count() == 1);
+  BOOST_REQUIRE(p.log.all.size() == before + 1);
+  const std::string& text = p.log.all.back().text;
+  BOOST_TEST(text.find("the state at step 6 ends with this node")
+             != std::string::npos);
+  BOOST_TEST(text.find("the checkpoint of step 4") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_is_fetched_until_a_newer_one_is_here) {
