@@ -10,9 +10,9 @@
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node/node_wiring.hpp"
-#include "runtime/observe/training_operations.hpp"
 #include "runtime/work/leaving_alone.hpp"
 #include "tests/actors/direct_exchange.hpp"
+#include "tests/actors/simulated_time.hpp"
 #include "tests/actors/small_device.hpp"
 #include "tests/actors/small_store.hpp"
 #include "tests/runtime/node/lone_ports.hpp"
@@ -111,20 +111,6 @@ private:
   bool dead_ = false;
   std::shared_ptr<counting_memory> memory_ =
     std::make_shared<counting_memory>();
-};
-
-/// The core of a job knows no other time than that which the test lets pass.
-class simulated_time final : public runtime::training_operations {
-public:
-  explicit simulated_time(caf::actor_clock& clock) : clock_(clock) {}
-  core::job_actions step(core::job_core& core, const core::job_input& in,
-                         core::nanoseconds) override {
-    const std::chrono::nanoseconds now = clock_.now().time_since_epoch();
-    return training_operations::step(core, in, now.count());
-  }
-
-private:
-  caf::actor_clock& clock_;
 };
 
 /// The ports of a node whose cluster core is the test.

@@ -221,7 +221,8 @@ class Node(World):
         while True:
             process.child.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.child.wait(0.1)
+                process.child.wait(0.1)
+                return process.end()
 
     def test_a_second_ctrl_c_says_how_to_fetch_what_the_job_keeps(self):
         node = self.ready("--name", "one")
@@ -230,8 +231,7 @@ class Node(World):
         os.waitid(os.P_PID, node.child.pid, os.WSTOPPED | os.WNOWAIT)
         run.child.send_signal(signal.SIGINT)
         run.wait_line(lambda line: "stopping after this step" in line)
-        self.press_again(run)
-        self.assertEqual(run.end(), 130)
+        self.assertEqual(self.press_again(run), 130)
         said = run.said()
         told = [w.split() for line in said if "stopped watching" in line
                 for w in line.split("`") if w.startswith("shoal ")]
@@ -287,11 +287,9 @@ class Node(World):
         fetch = [w for w in left.stderr.split("`")
                  if w.startswith("shoal attach ")][0].split()
         self.assertEqual(node.end(), 0)
-        # It was told that its job was cancelled, or it waits for another node
-        # until it is interrupted: nobody could take its request to end the job,
-        # for which one press would have it wait a minute.
-        self.press_again(run)
-        self.assertIn(run.end(), (1, 130))
+        # It was told that its job was cancelled, or it waits for another node;
+        # a minute after one press, as nobody takes its request to end the job.
+        self.assertIn(self.press_again(run), (1, 130))
         node = self.ready("--name", "one")
         self.succeed(*fetch[1:-1], "fetched")
         self.assertTrue((self.folder / "fetched/model.safetensors").exists())
