@@ -294,6 +294,7 @@ void job_actor::act(const halt& a) {
   }
   digest_ = 0;
   began_ = 0; // what follows is no part of the step's time
+  pace_.restart();
   evaluating_ = 0;
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   noted_.clear();
@@ -462,6 +463,8 @@ void job_actor::act(const apply& a) {
 void job_actor::act(const step_known& a) {
   if (a.took.whole > 0) // the reporter's value, if we did not run the step
     took_ = a.took;
+  else if (began_ == a.record.version.step && actors_.stages().empty())
+    took_.whole = pace_.step(steady_now() - step_began_);
   else if (began_ == a.record.version.step)
     took_.whole = steady_now() - step_began_;
   else // caught up with: nobody here has measured it

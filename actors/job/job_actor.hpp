@@ -27,6 +27,7 @@
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/stall_watch.hpp"
+#include "runtime/core/training/step_pace.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"
@@ -274,6 +275,7 @@ private:
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
   std::uint64_t began_ = 0; ///< the step in progress, if it is measured; else 0
+  core::step_pace pace_;    ///< of steps that this peer does not compute
   core::step_time took_;    ///< of the newest committed step
   core::state_version measured_;          ///< of took_ and bubble_permille_
   std::uint32_t bubble_permille_ = 0;     ///< of the same step
