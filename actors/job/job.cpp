@@ -229,6 +229,8 @@ void job_actor::on_view(const job_view& m) {
     if (!rare.empty())
       note_once(rare);
   }
+  if (change.place)
+    say_if_slow(*change.place);
   change.former = view_->lapsed;
   change.calm = place_ && core::undisturbed(*view_, *place_);
   feed(std::move(change));

@@ -66,6 +66,8 @@ private:
   void trace_phase();
   void trace_reducing(bool now);
   void report_holds();
+  /// Names the network that steps wait for, once.
+  void say_if_slow(const core::island_place& place);
   void on_drain();
   void cancel_if_at_rest();
 
@@ -328,6 +330,7 @@ private:
   int reading_state_ = 0;     ///< copies and digests in progress: delay apply
   bool looking_ = false;      ///< at checkpoints on the disk; inputs wait
   bool saving_fails_ = false; ///< has been reported
+  std::string slow_said_;            ///< of a network that steps wait for
   std::set<core::peer_id> refusing_; ///< peers whose full disk has been
                                      ///< reported
   core::epoch handed_over_ = 0;      ///< sub-plan that was asked to begin anew

@@ -5,10 +5,12 @@
 // Limits: remark_bytes_max each. The log drops a notice that it already has for
 //         the same step.
 #include "actors/job/job_actor.hpp"
+#include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -100,6 +102,14 @@ void job_actor::log_if_bad(const core::step_record& r) {
                 static_cast<unsigned long long>(r.version.step), what, r.bad,
                 static_cast<long long>(run().max_bad_steps));
   log_remark(remark_of(r.version.step, text));
+}
+
+void job_actor::say_if_slow(const core::island_place& place) {
+  const auto slow = core::slow_network_of(*view_, config_.entry.id, place);
+  std::string text = slow ? core::to_text(*view_, *slow) : "";
+  if (!text.empty() && text != slow_said_)
+    log_remark(remark_of(core_.step_in_progress(), text));
+  slow_said_ = std::move(text);
 }
 
 void job_actor::log(runtime::job_event e) {

@@ -464,6 +464,8 @@ std::string reasons(const planned_run& p) {
   std::string out;
   for (const core::unheld_wish& w : runtime::unheld_of(p.view, p.place))
     out += wrapped("not as asked: " + core::to_text(w));
+  if (const auto slow = core::slow_network_of(p.view, p.place.job, p.island()))
+    out += wrapped(core::to_text(p.view, *slow));
   std::vector<std::pair<std::string, std::vector<std::string>>> idle;
   for (const core::idle_member& m : core::idle_members(p.view, p.place)) {
     if (idle.empty() || idle.back().first != m.why)

@@ -56,6 +56,8 @@ const json& pattern() {
                               {"memory_for_jobs_bytes?", 0u},
                               {"host_memory_bytes", 0u},
                               {"memory_is_share", false}};
+  static const json network = {
+    {"name", ""}, {"latency_ns", 0u}, {"bytes_per_s", 0u}};
   static const json peer = {{"id", ""},
                             {"name", ""},
                             {"version", ""},
@@ -66,7 +68,8 @@ const json& pattern() {
                             {"host", ""},
                             {"voter", true},
                             {"witness", false},
-                            {"roles", json::array({""})}};
+                            {"roles", json::array({""})},
+                            {"networks", json::array({network})}};
   static const json moved = {
     {"fabric", ""},
     {"sent_bytes", 0u},
@@ -178,6 +181,14 @@ core::view view_of(const status_json& status) {
     m.witness = p["witness"].get<bool>();
     for (const json& role : p["roles"])
       m.roles.push_back(role.get<std::string>());
+    for (const json& n : p["networks"])
+      if (m.networks.size() < core::networks_max)
+        m.networks.push_back(
+          {n["name"].get<std::string>(),
+           core::nanoseconds(std::min<std::uint64_t>(
+             n["latency_ns"].get<std::uint64_t>(), core::limits::latency_max)),
+           std::min(n["bytes_per_s"].get<std::uint64_t>(),
+                    core::limits::bytes_max)});
     if (p["state"] == "leaving")
       m.state = core::member_state::leaving;
     for (const json& d : p["devices"]) {

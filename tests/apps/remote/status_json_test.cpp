@@ -157,6 +157,20 @@ BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
   }
 }
 
+/// `shoal plan` plans for the view of a status.
+BOOST_AUTO_TEST_CASE(a_view_for_a_plan_has_the_networks_that_were_measured) {
+  const std::string peer(64, '1');
+  const auto status = parse_status(
+    R"({"jobs":[],"peers":[{"id":")" + peer
+    + R"(","networks":[{"name":"tls","latency_ns":5,"bytes_per_s":1000000}]}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const auto view = view_of(*status);
+  BOOST_TEST_REQUIRE(view.members.size() == 1u);
+  BOOST_TEST_REQUIRE(view.members[0].networks.size() == 1u);
+  BOOST_TEST((view.members[0].networks[0]
+              == shoal::core::network_profile{"tls", 5, 1'000'000}));
+}
+
 BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {
   const auto status = parse_status(
     R"({"peers":[{"name":"\u001b[2J\u009b\u202e\ud800","devices":[
