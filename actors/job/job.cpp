@@ -118,8 +118,6 @@ caf::behavior job_actor::make_behavior() {
         log_remark(*r);
       else
         feed(event::received{m.from, *m.message});
-      if (std::holds_alternative<core::drain_request>(*m.message))
-        cancel_if_at_rest();
     },
     [this](const runtime::drain_job&) { on_drain(); },
     [this](const runtime::stop_waiting_job&) { feed(event::stop_waiting{}); },
@@ -152,6 +150,8 @@ caf::behavior job_actor::make_behavior() {
       look_for_blobs();
       repeat_wait();
       feed(event::tick{});
+      if (is_to_end())
+        cancel_if_at_rest();
       hand_over_if_refused();
       look_for_stalls();
     },
@@ -234,6 +234,10 @@ void job_actor::on_view(const job_view& m) {
   change.former = view_->lapsed;
   change.calm = place_ && core::undisturbed(*view_, *place_);
   feed(std::move(change));
+  if (is_to_end()) {
+    say_that_it_ends();
+    feed(event::drain{});
+  }
   if (place_)
     predict_waits();
 }

@@ -66,6 +66,9 @@ private:
   void trace_phase();
   void trace_reducing(bool now);
   void report_holds();
+  /// Whether the view says that the job is to stop after its step.
+  bool is_to_end() const;
+  void say_that_it_ends();
   /// Names the network that steps wait for, once.
   void say_if_slow(const core::island_place& place);
   void on_drain();
@@ -330,6 +333,7 @@ private:
   int reading_state_ = 0;     ///< copies and digests in progress: delay apply
   bool looking_ = false;      ///< at checkpoints on the disk; inputs wait
   bool saving_fails_ = false; ///< has been reported
+  bool end_said_ = false;
   std::string slow_said_;            ///< of a network that steps wait for
   std::set<core::peer_id> refusing_; ///< peers whose full disk has been
                                      ///< reported

@@ -104,6 +104,20 @@ void job_actor::log_if_bad(const core::step_record& r) {
   log_remark(remark_of(r.version.step, text));
 }
 
+bool job_actor::is_to_end() const {
+  const core::job_entry* entry =
+    view_ ? core::find_job(*view_, config_.entry.id) : nullptr;
+  return entry != nullptr && core::is_draining(*entry);
+}
+
+/// Every member derives this and what follows from the view.
+void job_actor::say_that_it_ends() {
+  if (config_.island == 0 && !std::exchange(end_said_, true))
+    log_remark(remark_of(core_.step_in_progress(),
+                         "the job ends after the step under way, as a user has "
+                         "asked"));
+}
+
 void job_actor::say_if_slow(const core::island_place& place) {
   const auto slow = core::slow_network_of(*view_, config_.entry.id, place);
   std::string text = slow ? core::to_text(*view_, *slow) : "";

@@ -33,6 +33,7 @@ const json& pattern() {
   static const json job = {{"id", ""},
                            {"name", ""},
                            {"state", ""},
+                           {"ending", false},
                            {"priority", -1},
                            {"changed", 0u},
                            {"step", 0u},

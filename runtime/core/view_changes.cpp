@@ -125,6 +125,9 @@ void add_mark(const std::string& name, mark_kind kind, clauses& out) {
   case mark_kind::done:
   case mark_kind::drained:
     out.push_back(name + " ended");
+    break;
+  case mark_kind::draining:
+    out.push_back(name + " is to end after its step");
   }
 }
 

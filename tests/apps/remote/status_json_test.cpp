@@ -171,6 +171,18 @@ BOOST_AUTO_TEST_CASE(a_view_for_a_plan_has_the_networks_that_were_measured) {
               == shoal::core::network_profile{"tls", 5, 1'000'000}));
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_ends_after_its_step_is_shown_as_ending) {
+  const auto status = parse_status(
+    R"({"peers":[],"jobs":[
+        {"name":"a","state":"running","ending":true,"waiting":"for b"},
+        {"name":"b","state":"running","ending":false}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const std::string table = jobs_table(*status, 0);
+  BOOST_TEST(table.find(" ending ") != std::string::npos, table);
+  BOOST_TEST(table.find(" running ") != std::string::npos, table);
+  BOOST_TEST(table.find(" waits ") == std::string::npos, table);
+}
+
 BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {
   const auto status = parse_status(
     R"({"peers":[{"name":"\u001b[2J\u009b\u202e\ud800","devices":[
