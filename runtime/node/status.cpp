@@ -271,7 +271,11 @@ json of_last_step(const job_of& j, double job_event::*value) {
 json waiting_of(const job_of& j) {
   if (j.place && !j.place->why_waiting().empty())
     return json(j.place->why_waiting());
-  return j.awaited ? json(j.awaited->text) : left_out();
+  if (!j.awaited)
+    return left_out();
+  constexpr std::string_view said = "waiting: "; // as a line of its own begins
+  const std::string& text = j.awaited->text;
+  return json(text.starts_with(said) ? text.substr(said.size()) : text);
 }
 
 const json_table<job_of>& job_table() {
