@@ -168,6 +168,10 @@ model::result<status_json> parse_status(std::string_view text) {
   return fit(from, pattern());
 }
 
+const std::string& text_of(const status_json& from, const char* key) {
+  return from[key].get_ref<const std::string&>();
+}
+
 core::view view_of(const status_json& status) {
   core::view v;
   v.number = status["epoch"].get<std::uint64_t>();

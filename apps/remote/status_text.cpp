@@ -35,10 +35,6 @@ put(std::string& out, const char* format, ...) {
   va_end(again);
 }
 
-const std::string& text_of(const json& from, const char* key) {
-  return from[key].get_ref<const std::string&>();
-}
-
 const char* text(const json& from, const char* key) {
   return text_of(from, key).c_str();
 }
