@@ -147,8 +147,6 @@ caf::behavior job_actor::make_behavior() {
         remarks_.take(*r);
       else
         feed(event::received{m.from, *m.message});
-      if (std::holds_alternative<core::drain_request>(*m.message))
-        cancel_if_at_rest();
     },
     [this](const runtime::drain_job&) { on_drain(); },
     [this](const runtime::stop_waiting_job&) { feed(event::stop_waiting{}); },
@@ -173,6 +171,8 @@ caf::behavior job_actor::make_behavior() {
       text_.tick();
       remarks_.tick();
       feed(event::tick{});
+      if (is_to_end())
+        cancel_if_at_rest();
       saving_.tick();
       stalls_.tick(saving_.looking());
     },
@@ -255,6 +255,12 @@ void job_actor::on_leaving_alone(const runtime::leaving_alone& m) {
   on_drain();
 }
 
+bool job_actor::is_to_end() const {
+  const core::job_entry* entry =
+    here_.view ? core::find_job(*here_.view, config_.entry.id) : nullptr;
+  return entry && core::is_draining(*entry);
+}
+
 void job_actor::report_holds() {
   job_holds now{id(), core_.held().size(),
                 core_.now_in() == core::job_core::phase::done || over_};
@@ -270,11 +276,17 @@ void job_actor::on_view(const job_view& m) {
   event::view_changed change{m.view->number, std::nullopt, members()};
   if (m.place)
     change.place = m.place->islands.at(config_.island);
-  if (change.place)
+  if (change.place) {
     remarks_.log_view(before.get(), *m.place, *change.place);
+    remarks_.say_if_slow(*change.place);
+  }
   change.former = here_.view->lapsed;
   change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   feed(std::move(change));
+  if (is_to_end()) {
+    remarks_.say_that_it_ends();
+    feed(event::drain{});
+  }
   if (here_.place)
     stalls_.predict();
 }
@@ -296,6 +308,7 @@ void job_actor::act(const halt& a) {
   }
   here_.plan = nullptr;
   began_ = 0; // what follows is no part of the step's time
+  pace_.restart();
   evaluation_.halt();
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   remarks_.halt();
@@ -447,6 +460,8 @@ void job_actor::act(const apply& a) {
 void job_actor::act(const step_known& a) {
   if (a.took.whole > 0) // the reporter's value, if we did not run the step
     here_.took = a.took;
+  else if (began_ == a.record.version.step && actors_.stages().empty())
+    here_.took.whole = pace_.step(steady_now() - step_began_);
   else if (began_ == a.record.version.step)
     here_.took.whole = steady_now() - step_began_;
   else // caught up with: nobody here has measured it

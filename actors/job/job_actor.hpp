@@ -27,6 +27,7 @@
 #include "actors/reduction/reducer.hpp"
 #include "actors/training/receiver.hpp"
 #include "runtime/core/training/job/job_core.hpp"
+#include "runtime/core/training/step_pace.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/work/leaving_alone.hpp"
 
@@ -60,6 +61,8 @@ private:
   void trace_phase();
   void trace_reducing(bool now);
   void report_holds();
+  /// Whether the view says that the job is to stop after its step.
+  bool is_to_end() const;
   void on_drain();
   void cancel_if_at_rest();
 
@@ -183,6 +186,7 @@ private:
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   core::nanoseconds step_began_ = 0;
   std::uint64_t began_ = 0; ///< the step in progress, if it is measured; else 0
+  core::step_pace pace_;    ///< of steps that this peer does not compute
   core::state_version measured_;      ///< of here_.took and bubble_permille_
   std::uint32_t bubble_permille_ = 0; ///< of the same step
   std::optional<step_computed> computed_; ///< by this peer, for the step in

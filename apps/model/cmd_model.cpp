@@ -1,6 +1,7 @@
 // apps/model/cmd_model.cpp -- generate, eval, init: one model on this machine.
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
+#include "apps/common/report.hpp"
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/out_folder.hpp"
@@ -73,11 +74,6 @@ const model::tokenizer* tokenizer_of(const Directory& directory) {
   for (const std::string& notice : directory.tokenizer->notices())
     std::cerr << "shoal: " << notice << "\n";
   return &*directory.tokenizer;
-}
-
-int fail(const std::string& text, int code = exit_failed) {
-  std::cerr << "shoal: " << text << "\n";
-  return code;
 }
 
 /// The model in a folder. For a run that has not ended, or that has gone on

@@ -1,5 +1,6 @@
 // apps/node/cmd_jobs.cpp -- jobs, cancel, attach, recover.
 #include "apps/common/commands.hpp"
+#include "apps/common/report.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp"
@@ -35,28 +36,6 @@ constexpr std::chrono::seconds ask_again{5};
 /// How long a job that is off the list is waited for: two shoals that meet are
 /// one within a few seconds.
 constexpr std::chrono::seconds listed_again_max{15};
-
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
-}
-
-int fail(const std::string& text, int code = exit_failed) {
-  std::cerr << "shoal: " << text << "\n";
-  return code;
-}
-
-model::result<status_json> status_of(runtime::client& client) {
-  std::string text;
-  if (client.status(text))
-    return model::failure{client.text()};
-  return parse_status(text);
-}
-
-const std::string& text_of(const json& j, const char* key) {
-  return j[key].get_ref<const std::string&>();
-}
 
 /// A line for a job in a list to choose from.
 std::string job_line(const json& job) {

@@ -1,5 +1,6 @@
 // apps/node/cmd_leave.cpp -- leave: a node gives up its work, then its seat.
 #include "apps/common/commands.hpp"
+#include "apps/common/report.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/signals.hpp"
@@ -24,28 +25,6 @@ namespace {
 
 /// Pause between checks while the shoal has to agree.
 constexpr std::chrono::milliseconds look_again{100};
-
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
-}
-
-int fail(const std::string& text, int code = exit_failed) {
-  std::cerr << "shoal: " << text << "\n";
-  return code;
-}
-
-model::result<status_json> status_of(runtime::client& client) {
-  std::string text;
-  if (client.status(text))
-    return model::failure{client.text()};
-  return parse_status(text);
-}
-
-const std::string& text_of(const json& j, const char* key) {
-  return j[key].get_ref<const std::string&>();
-}
 
 /// Reports which jobs end with a node, since no other peer can go on with them.
 void tell_of_ends(const json& status, const std::string& id, bool now,

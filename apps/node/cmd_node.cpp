@@ -227,7 +227,8 @@ public:
                        "newest checkpoint");
     signals_.on_first([this] {
       std::cerr << "shoal: leaving, when the step that runs is over and handed "
-                   "over (again: stop at once)\n";
+                   "over ("
+                << again_text << ")\n";
       std::lock_guard lock(mutex_);
       early_ = node_ == nullptr;
       if (early_)

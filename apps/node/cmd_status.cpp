@@ -1,6 +1,7 @@
 // apps/node/cmd_status.cpp -- status and logs: a node's knowledge and its
 // lines.
 #include "apps/common/commands.hpp"
+#include "apps/common/report.hpp"
 #include "apps/node/node_lines.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -32,11 +33,6 @@ constexpr std::chrono::milliseconds look_again{100};
 /// Pause between requests for new lines of a node.
 constexpr std::chrono::milliseconds lines_every{1000};
 
-int fail(const std::string& text) {
-  std::cerr << "shoal: " << text << "\n";
-  return exit_failed;
-}
-
 /// "2026-03-01 14:05:09", local time.
 std::string time_text(std::int64_t unix_ms) {
   const std::time_t s = unix_ms / 1000;
@@ -45,12 +41,6 @@ std::string time_text(std::int64_t unix_ms) {
   if (::localtime_r(&s, &local) != nullptr)
     std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
   return text;
-}
-
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
 }
 
 /// Returns after `time`, or when a signal has come.

@@ -260,9 +260,10 @@ struct range {
 /// Peers with the same work.
 struct row {
   std::vector<std::string> names;
-  range replicas, stages, layers, microbatches;
-  std::int64_t layers_each = 0, microbatches_each = 0;
-  bool same_layers = true, same_microbatches = true;
+  range replicas, stages, layers;
+  std::int64_t layers_each = 0;
+  std::int64_t microbatches = 0; ///< of a step, each peer
+  bool same_layers = true;
   double busy = 0;
   std::uint64_t needs = 0, has = 0;
 };
@@ -297,8 +298,7 @@ public:
         text("%-18s %7s %7s %8s %8s %5s %21s\n", names_text(r.names).c_str(),
              r.replicas.shown().c_str(), r.stages.shown().c_str(),
              several(r.layers, r.same_layers, r.layers_each).c_str(),
-             several(r.microbatches, r.same_microbatches, r.microbatches_each)
-               .c_str(),
+             r.stages.first < 0 ? "-" : std::to_string(r.microbatches).c_str(),
              r.stages.first < 0 ? "-" : text("%.0f %%", 100 * r.busy).c_str(),
              (memory_text(r.needs) + " / " + memory_text(r.has)).c_str());
     return out;
@@ -344,10 +344,7 @@ private:
     if (s.first_block < s.last_block)
       now.layers.add(s.first_block, std::int64_t{s.last_block} - 1);
     now.layers_each = std::int64_t{s.last_block} - s.first_block;
-    now.microbatches.add(r.first_microbatch,
-                         std::int64_t{r.last_microbatch} - 1);
-    now.microbatches_each =
-      std::int64_t{r.last_microbatch} - r.first_microbatch;
+    now.microbatches = std::int64_t{r.last_microbatch} - r.first_microbatch;
     fill(now, s.lead());
     for (row& known : out)
       if (known.stages.first >= 0 && alike(known, now)
@@ -361,9 +358,9 @@ private:
     const auto near = [](double x, double y) {
       return std::max(x, y) <= 1.25 * std::min(x, y);
     };
-    return a.layers_each == b.layers_each
-           && a.microbatches_each == b.microbatches_each && a.has == b.has
-           && near(a.busy, b.busy) && near(double(a.needs), double(b.needs));
+    return a.layers_each == b.layers_each && a.microbatches == b.microbatches
+           && a.has == b.has && near(a.busy, b.busy)
+           && near(double(a.needs), double(b.needs));
   }
 
   static void merge(row& into, const row& from) {
@@ -372,14 +369,10 @@ private:
     into.same_layers = into.same_layers
                        && into.layers.first == from.layers.first
                        && into.layers.last == from.layers.last;
-    into.same_microbatches =
-      into.same_microbatches
-      && into.microbatches.first == from.microbatches.first;
     into.replicas.add(from.replicas.first, from.replicas.last);
     into.stages.add(from.stages.first, from.stages.last);
     if (from.layers.first >= 0)
       into.layers.add(from.layers.first, from.layers.last);
-    into.microbatches.add(from.microbatches.first, from.microbatches.last);
     into.busy = std::max(into.busy, from.busy);
     into.needs = std::max(into.needs, from.needs);
   }
@@ -464,6 +457,8 @@ std::string reasons(const planned_run& p) {
   std::string out;
   for (const core::unheld_wish& w : runtime::unheld_of(p.view, p.place))
     out += wrapped("not as asked: " + core::to_text(w));
+  if (const auto slow = core::slow_network_of(p.view, p.place.job, p.island()))
+    out += wrapped(core::to_text(p.view, *slow));
   std::vector<std::pair<std::string, std::vector<std::string>>> idle;
   for (const core::idle_member& m : core::idle_members(p.view, p.place)) {
     if (idle.empty() || idle.back().first != m.why)

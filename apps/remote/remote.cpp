@@ -33,11 +33,15 @@ runtime::client_config client_through(const node_address& at) {
   return c;
 }
 
-void say_no_quorum(runtime::client& client) {
+model::result<status_json> status_of(runtime::client& client) {
   std::string text;
   if (client.status(text))
-    return;
-  const auto status = parse_status(text);
+    return model::failure{client.text()};
+  return parse_status(text);
+}
+
+void say_no_quorum(runtime::client& client) {
+  const auto status = status_of(client);
   const std::string why = status ? no_quorum_text(*status) : "";
   if (!why.empty())
     std::cerr << "shoal: " << why << ". Waiting for a quorum\n";

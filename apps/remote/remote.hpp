@@ -6,6 +6,7 @@
 #pragma once
 
 #include "apps/common/commands.hpp"
+#include "apps/remote/status_json.hpp"
 #include "runtime/control/client.hpp"
 
 namespace shoal::apps {
@@ -16,6 +17,9 @@ runtime::client_config client_of(const node_address& at);
 /// The same; without --cluster-key a node of this machine asks those of --peer.
 /// @pre the command only asks what is_handed_on() (runtime/wire/messages.hpp)
 runtime::client_config client_through(const node_address& at);
+
+/// The connected node's answer to `shoal status`.
+model::result<status_json> status_of(runtime::client& client);
 
 /// Says on stderr that the connected node has no quorum, and why, if that is so:
 /// what is asked next has to wait for one.

@@ -33,6 +33,7 @@ const json& pattern() {
   static const json job = {{"id", ""},
                            {"name", ""},
                            {"state", ""},
+                           {"ending", false},
                            {"priority", -1},
                            {"changed", 0u},
                            {"step", 0u},
@@ -56,6 +57,8 @@ const json& pattern() {
                               {"memory_for_jobs_bytes?", 0u},
                               {"host_memory_bytes", 0u},
                               {"memory_is_share", false}};
+  static const json network = {
+    {"name", ""}, {"latency_ns", 0u}, {"bytes_per_s", 0u}};
   static const json peer = {{"id", ""},
                             {"name", ""},
                             {"version", ""},
@@ -66,7 +69,8 @@ const json& pattern() {
                             {"host", ""},
                             {"voter", true},
                             {"witness", false},
-                            {"roles", json::array({""})}};
+                            {"roles", json::array({""})},
+                            {"networks", json::array({network})}};
   static const json moved = {
     {"fabric", ""},
     {"sent_bytes", 0u},
@@ -164,6 +168,10 @@ model::result<status_json> parse_status(std::string_view text) {
   return fit(from, pattern());
 }
 
+const std::string& text_of(const status_json& from, const char* key) {
+  return from[key].get_ref<const std::string&>();
+}
+
 core::view view_of(const status_json& status) {
   core::view v;
   v.number = status["epoch"].get<std::uint64_t>();
@@ -178,6 +186,14 @@ core::view view_of(const status_json& status) {
     m.witness = p["witness"].get<bool>();
     for (const json& role : p["roles"])
       m.roles.push_back(role.get<std::string>());
+    for (const json& n : p["networks"])
+      if (m.networks.size() < core::networks_max)
+        m.networks.push_back(
+          {n["name"].get<std::string>(),
+           core::nanoseconds(std::min<std::uint64_t>(
+             n["latency_ns"].get<std::uint64_t>(), core::limits::latency_max)),
+           std::min(n["bytes_per_s"].get<std::uint64_t>(),
+                    core::limits::bytes_max)});
     if (p["state"] == "leaving")
       m.state = core::member_state::leaving;
     for (const json& d : p["devices"]) {

@@ -26,6 +26,10 @@ inline constexpr std::size_t status_text_bytes_max = 1024;
 
 [[nodiscard]] model::result<status_json> parse_status(std::string_view text);
 
+/// A text of the status or of an object in it. @pre it has that key
+[[nodiscard]] const std::string&
+text_of(const status_json& from, const char* key);
+
 /// The view for a plan. @pre status comes from parse_status()
 [[nodiscard]] core::view view_of(const status_json& status);
 

@@ -35,10 +35,6 @@ put(std::string& out, const char* format, ...) {
   va_end(again);
 }
 
-const std::string& text_of(const json& from, const char* key) {
-  return from[key].get_ref<const std::string&>();
-}
-
 const char* text(const json& from, const char* key) {
   return text_of(from, key).c_str();
 }
@@ -168,6 +164,11 @@ void put_work(std::string& out, const json& peer, const json& job) {
 
 } // namespace
 
+/// Of a job: "ending" while a user waits for its end.
+static const char* state_of(const json& job) {
+  return job["ending"].get<bool>() ? "ending" : text(job, "state");
+}
+
 static std::vector<std::string> unreachable_of(const json& status) {
   std::vector<std::string> out;
   for (const json& p : status["peers"])
@@ -250,7 +251,7 @@ std::string status_table(const status_json& status) {
           begin_of(cut[1], 8).c_str());
   for (const json& j : status["jobs"])
     put(out, "job %s  %s  %s  %s\n", text(j, "id"), text(j, "name"),
-        text(j, "state"),
+        state_of(j),
         j.contains("waiting") ? ("waits: " + text_of(j, "waiting")).c_str()
         : j.contains("cause") ? text(j, "cause")
         : j.contains("plan")  ? text(j, "plan")
@@ -324,9 +325,9 @@ std::string jobs_table(const status_json& status, std::int64_t now_ms) {
         text(j, "id"), text(j, "name"),
         since == 0 ? "-" : core::age_text(now_ms - since).c_str(),
         text_of(j, "user").empty() ? "-" : text(j, "user"),
-        j["priority"].get<int>(), waits ? "waits" : text(j, "state"),
-        step.c_str(), loss.empty() ? "-" : loss.c_str(),
-        speed.empty() ? "-" : speed.c_str(),
+        j["priority"].get<int>(),
+        waits && !j["ending"].get<bool>() ? "waits" : state_of(j), step.c_str(),
+        loss.empty() ? "-" : loss.c_str(), speed.empty() ? "-" : speed.c_str(),
         waits                 ? text(j, "waiting")
         : j.contains("cause") ? text(j, "cause")
         : j.contains("plan")  ? text(j, "plan")

@@ -18,6 +18,10 @@
 
 namespace shoal::apps {
 
+/// How a second signal is asked for; see signal_order::apart_min.
+inline constexpr const char* again_text =
+  "Ctrl-C again, a second or more later: stop at once";
+
 class signals {
 public:
   signals();

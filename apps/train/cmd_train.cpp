@@ -451,8 +451,8 @@ private:
 
   int watch() {
     interrupts_.on_first([this] {
-      std::cerr << "\nshoal: stopping after this step, with a checkpoint "
-                   "(again: stop at once)"
+      std::cerr << "\nshoal: stopping after this step, with a checkpoint ("
+                << again_text << ")"
                 << (no_room_ ? ". There is no room for it: make room within a "
                                "minute, or the steps after the newest "
                                "checkpoint in --out are lost"

@@ -25,6 +25,11 @@ epoch marked(const job_entry& job, mark_kind kind, std::uint32_t island) {
   return 0;
 }
 
+bool is_draining(const job_entry& job) {
+  return job.state == job_state::running
+         && marked(job, mark_kind::draining, 0) != 0;
+}
+
 std::string island_text(const job_entry& job, std::uint32_t island) {
   return job.want_islands > 1 ? ", island " + std::to_string(island) : "";
 }

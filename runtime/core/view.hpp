@@ -153,10 +153,13 @@ enum class mark_kind : std::uint8_t {
   arrived = 2, ///< its arriving units are all in place
   done = 3,    ///< its last step is committed
   drained = 4, ///< it has stopped before its last step, as a user asked
+  /// A user asked for that: all islands stop after their step. Always of island
+  /// 0, and `since` is the view that agreed on it.
+  draining = 5,
 };
 
 /// What the peers of an island have reported about its place of epoch `since`,
-/// and what the next plan depends on.
+/// and what the next plan depends on; or what a user has asked for.
 struct island_mark {
   mark_kind kind = mark_kind::retried;
   std::uint32_t island = 0;
@@ -165,12 +168,12 @@ struct island_mark {
   friend bool operator==(const island_mark&, const island_mark&) = default;
 };
 void fields(auto& v, of<island_mark> auto& x) {
-  v("kind", x.kind, up_to(mark_kind::drained));
+  v("kind", x.kind, up_to(mark_kind::draining));
   v("island", x.island, at_most(limits::islands_max - 1));
   v("since", x.since, at_most(epoch_max));
   v("step", x.step, at_most(epoch_max));
 }
-inline constexpr std::size_t marks_max = 4 * limits::islands_max;
+inline constexpr std::size_t marks_max = 5 * limits::islands_max;
 
 /// A job as agreed: small, complete, immutable except for its state and marks.
 /// Its large data (text, tokens, weights) is in the store under its digest.
@@ -268,6 +271,9 @@ void fields(auto& v, of<job_entry> auto& x) {
 /// The newest place of an island, by its `since`, that has this mark; 0: none.
 [[nodiscard]] epoch
 marked(const job_entry& job, mark_kind kind, std::uint32_t island);
+
+/// Whether the job runs and is to stop after its step, as a user asked.
+[[nodiscard]] bool is_draining(const job_entry& job);
 
 /// ", island 1": of a job with several islands; else empty.
 [[nodiscard]] std::string

@@ -125,6 +125,9 @@ void add_mark(const std::string& name, mark_kind kind, clauses& out) {
   case mark_kind::done:
   case mark_kind::drained:
     out.push_back(name + " ended");
+    break;
+  case mark_kind::draining:
+    out.push_back(name + " is to end after its step");
   }
 }
 
@@ -183,9 +186,19 @@ std::string short_id(const shoal_id& id) {
 
 } // namespace
 
+/// Whether `recover --force` has made the shoal of `now` in place of that of
+/// `before`.
+static bool replaces(const view& before, const view& now) {
+  return std::ranges::find(now.superseded, before.shoal,
+                           &superseded_shoal::shoal)
+         != now.superseded.end();
+}
+
 std::string changes_text(const view& before, const view& now, job_id job) {
   if (before.shoal != now.shoal)
-    return "this peer joined another shoal";
+    return replaces(before, now)
+             ? "a new shoal, made by `recover --force` in place of the former"
+             : "this peer joined another shoal";
   clauses out;
   add_members(before, now, out);
   add_cuts(before, now, out);
@@ -213,6 +226,11 @@ std::string view_line(const view_news& news) {
            + (news.looks ? "looking for other peers"
                          : "waiting for peers that join this one")
            + ", ready for work";
+  if (news.before != nullptr && now.members.size() == 1
+      && news.before->shoal != now.shoal && replaces(*news.before, now))
+    return "made shoal " + short_id(now.shoal) + " in place of shoal "
+           + short_id(news.before->shoal)
+           + ", by `recover --force`: " + counted;
   if (news.before == nullptr || news.before->shoal != now.shoal)
     return "joined shoal " + short_id(now.shoal) + ": " + counted;
   const std::string why = changes_text(*news.before, now);

@@ -1,6 +1,8 @@
 // runtime/discovery/apart_nodes.cpp -- remembers the last ten minutes.
 #include "runtime/discovery/apart_nodes.hpp"
 
+#include "runtime/host/ip_address.hpp"
+
 namespace shoal::runtime {
 
 void recent_count::add(std::int64_t now_ms) {
@@ -29,6 +31,15 @@ bool apart_nodes::met(const std::string& address, const std::string& why,
   std::erase_if(nodes_, [now_ms](const auto& n) {
     return now_ms - n.second.latest_ms > memory_ms;
   });
+  bool listed = false; // the host's announcements say no more than its nodes
+  for (auto& [at, n] : nodes_)
+    if (host_of(at) == address) {
+      n.latest_ms = now_ms;
+      listed = true;
+    }
+  if (listed)
+    return false;
+  nodes_.erase(host_of(address));
   const auto found = nodes_.find(address);
   if (found == nodes_.end() && nodes_.size() >= nodes_max)
     return false;

@@ -48,6 +48,8 @@ public:
   /// A node not met for this long is gone, or its problem was solved.
   static constexpr std::int64_t memory_ms = 10 * 60'000;
 
+  /// @param address  of a node, or the host of announcements alone. A host whose
+  /// nodes are listed is not listed beside them.
   /// @returns whether this is news, to be logged: the address is new here, or
   /// gives another reason. If the list is full, nothing is news.
   bool

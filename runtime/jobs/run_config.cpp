@@ -57,8 +57,8 @@ const std::vector<run_key>& keys() {
   using r = run_config;
   static const std::vector<run_key> table{
     {"data", "paths", &r::data_paths, 0, 0,
-     "files, folders or globs of text, or of .jsonl with \"text\"; also as .gz "
-     "or .zst"},
+     "files, folders or globs of text, or of .jsonl with \"text\" or "
+     "\"input_ids\"; also as .gz or .zst"},
     {"data", "tokenizer", &r::data_tokenizer, 0, 0,
      "\"bytes\", \"model\" (tokenizer.json in model.path), \"bpe\" (trained on "
      "the data, of model.vocab_size tokens), or \"auto\" (\"model\", else "

@@ -12,6 +12,7 @@
 #include "runtime/jobs/plan_json.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/node/state/other_shoals.hpp"
+#include "runtime/node/status_links.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -83,6 +84,18 @@ const json_table<device_of>& device_table() {
   return table;
 }
 
+const json_table<core::network_profile>& network_table() {
+  using n = const core::network_profile&;
+  static const json_table<core::network_profile> table{
+    {"name", "text", "", "the fabric; `host`: within its machine",
+     [](n v) { return json(v.name); }},
+    {"latency_ns", "whole number", "ns", "one way",
+     [](n v) { return json(v.latency); }},
+    {"bytes_per_s", "whole number", "bytes/s", "of what it sends",
+     [](n v) { return json(v.bytes_per_s); }}};
+  return table;
+}
+
 struct peer_of {
   const core::member& is;
   std::string version;
@@ -127,7 +140,11 @@ const json_table<peer_of>& peer_table() {
     {"witness", "true or false", "", "whether it votes only",
      [](p v) { return json(v.is.witness); }},
     {"roles", "list of texts", "", "roles that run files may place there",
-     [](p v) { return json(v.is.roles); }}};
+     [](p v) { return json(v.is.roles); }},
+    {"networks", "list of objects", "",
+     "measured at its end: what plans count on; none: assumed",
+     [](p v) { return written_each(network_table(), v.is.networks); },
+     texts_of(network_table())}};
   return table;
 }
 
@@ -254,7 +271,11 @@ json of_last_step(const job_of& j, double job_event::*value) {
 json waiting_of(const job_of& j) {
   if (j.place && !j.place->why_waiting().empty())
     return json(j.place->why_waiting());
-  return j.awaited ? json(j.awaited->text) : left_out();
+  if (!j.awaited)
+    return left_out();
+  constexpr std::string_view said = "waiting: "; // as a line of its own begins
+  const std::string& text = j.awaited->text;
+  return json(text.starts_with(said) ? text.substr(said.size()) : text);
 }
 
 const json_table<job_of>& job_table() {
@@ -266,6 +287,9 @@ const json_table<job_of>& job_table() {
      [](j v) { return json(v.is.name); }},
     {"state", "text", "", "`running`, `done`, `cancelled` or `failed`",
      [](j v) { return json(core::to_text(v.is.state)); }},
+    {"ending", "true or false", "",
+     "whether it runs and ends after its step, as a user has asked",
+     [](j v) { return json(core::is_draining(v.is)); }},
     {"priority", "whole number", "", "job.priority",
      [](j v) { return json(v.is.priority); }},
     {"changed", "whole number", "", "epoch in which it got this state",
@@ -355,97 +379,6 @@ job_of job_in(const status_input& in, const core::job_entry& job) {
       if (a.job == job.id)
         out.place.emplace(place_of{*in.view, a});
   return out;
-}
-
-// Links.
-
-const json_table<link_hub::job_bytes>& job_bytes_table() {
-  using b = const link_hub::job_bytes&;
-  static const json_table<link_hub::job_bytes> table{
-    {"job", "text", "", "its id; empty: of no job",
-     [](b v) { return json(v.job ? core::job_text(v.job) : ""); }},
-    {"sent_bytes", "whole number", "bytes", "to that peer",
-     [](b v) { return json(v.sent); }},
-    {"received_bytes", "whole number", "bytes", "from that peer",
-     [](b v) { return json(v.received); }}};
-  return table;
-}
-
-/// Bytes by fabric, and by job. Speeds are null while unknown.
-const json_table<link_hub::link_stat>& moved_table() {
-  using l = const link_hub::link_stat&;
-  static const json_table<link_hub::link_stat> table{
-    {"fabric", "text", "", "what carried them",
-     [](l v) { return json(v.fabric); }},
-    {"sent_bytes", "whole number", "bytes", "to that peer",
-     [](l v) { return json(v.sent_bytes); }},
-    {"received_bytes", "whole number", "bytes", "from that peer",
-     [](l v) { return json(v.received_bytes); }},
-    {"latency_ns", "whole number or null", "ns",
-     "half of a small transfer's round trip; null: not known",
-     [](l v) { return v.latency_ns ? json(v.latency_ns) : json(); }},
-    {"bytes_per_s", "whole number or null", "bytes/s",
-     "of what this node sends; null: not known",
-     [](l v) { return v.bytes_per_s ? json(v.bytes_per_s) : json(); }},
-    {"measured_ms_ago", "whole number, optional", "ms",
-     "since either of both was measured last",
-     [](l v) {
-       return v.latency_ns || v.bytes_per_s ? json(v.age_ns / 1'000'000)
-                                            : left_out();
-     }},
-    {"jobs", "list of objects", "", "the same by job",
-     [](l v) { return written_each(job_bytes_table(), v.jobs); },
-     texts_of(job_bytes_table())}};
-  return table;
-}
-
-const json_table<fabric_reason>& reason_table() {
-  static const json_table<fabric_reason> table{
-    {"fabric", "text", "", "a faster one",
-     [](const fabric_reason& r) { return json(r.fabric); }},
-    {"why", "text", "", "why it is not used",
-     [](const fabric_reason& r) { return json(r.why); }}};
-  return table;
-}
-
-struct pair_of {
-  core::peer_id peer;
-  std::string fabric;
-  std::vector<fabric_reason> instead_of;
-  std::vector<link_hub::link_stat> moved;
-};
-
-const json_table<pair_of>& pair_table() {
-  using p = const pair_of&;
-  static const json_table<pair_of> table{
-    {"peer", "text", "", "its id; this node's own: within the process",
-     [](p v) { return json(core::to_hex(v.peer)); }},
-    {"fabric", "text", "",
-     "what carries tensors: `shm`, `rdma`, `ucx-tcp`, `tls`, or `local` within "
-     "the process",
-     [](p v) { return json(v.fabric); }},
-    {"instead_of", "list of objects", "", "faster fabrics that are not used",
-     [](p v) { return written_each(reason_table(), v.instead_of); },
-     texts_of(reason_table())},
-    {"moved", "list of objects", "", "what went over the link, by fabric",
-     [](p v) { return written_each(moved_table(), v.moved); },
-     texts_of(moved_table())}};
-  return table;
-}
-
-json links_json(const status_input& in) {
-  std::vector<pair_of> all;
-  for (const auto& [peer, choice] : in.pairs) {
-    pair_of& pair = all.emplace_back(
-      pair_of{peer, name_of(choice.used), choice.instead_of, {}});
-    for (const link_hub::link_stat& l : in.links)
-      if (l.peer == peer)
-        pair.moved.push_back(l);
-  }
-  for (const link_hub::link_stat& l : in.links)
-    if (l.peer == in.self)
-      all.push_back({l.peer, l.fabric, {}, {l}});
-  return written_each(pair_table(), all);
 }
 
 // The whole document.
@@ -565,7 +498,7 @@ const json_table<status_input>& status_table() {
     {"cuts", "list of lists of texts", "",
      "ids of two members each that cannot reach each other", cuts_json},
     {"links", "list of objects", "", "how tensors reach each peer", links_json,
-     texts_of(pair_table())},
+     link_fields()},
     {"beacons", "object", "",
      "multicast beacons that were received, by what became of them",
      [](s v) { return written(beacons_table(), v); },

@@ -28,5 +28,11 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c);
 /// islands is read as one of one island.
 void get(const google::protobuf::Message& from, core::assignment& to,
          checks& c);
+/// A stage or holder that was stored before seats has one member, which is read
+/// as its first device.
+void get(const google::protobuf::Message& from, core::stage_place& to,
+         checks& c);
+void get(const google::protobuf::Message& from, core::holder_place& to,
+         checks& c);
 
 } // namespace shoal::runtime::codec

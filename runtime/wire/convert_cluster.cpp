@@ -34,4 +34,36 @@ void get(const pb::Message& from, core::assignment& to, checks& c) {
   get(island, to.islands.emplace_back(), c);
 }
 
+namespace {
+
+/// Reads the member in field 1, where versions before seats wrote it.
+bool read_old_member(const pb::Message& from, wire::MemberId& to) {
+  const auto& old = from.GetReflection()->GetUnknownFields(from);
+  for (int i = 0; i < old.field_count(); ++i)
+    if (const pb::UnknownField& f = old.field(i);
+        f.number() == 1 && f.type() == pb::UnknownField::TYPE_LENGTH_DELIMITED)
+      return to.ParseFromString(f.length_delimited());
+  return false;
+}
+
+} // namespace
+
+void get(const pb::Message& from, core::stage_place& to, checks& c) {
+  wire::StagePlace now;
+  now.CopyFrom(from);
+  wire::MemberId old;
+  if (now.shards_size() == 0 && read_old_member(from, old))
+    *now.add_shards()->mutable_where()->mutable_member() = old;
+  get<core::stage_place>(now, to, c);
+}
+
+void get(const pb::Message& from, core::holder_place& to, checks& c) {
+  wire::HolderPlace now;
+  now.CopyFrom(from);
+  wire::MemberId old;
+  if (!now.has_where() && read_old_member(from, old))
+    *now.mutable_where()->mutable_member() = old;
+  get<core::holder_place>(now, to, c);
+}
+
 } // namespace shoal::runtime::codec

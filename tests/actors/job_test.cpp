@@ -361,4 +361,35 @@ BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {
   BOOST_TEST(r.checkpoints == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_cancel_outlives_the_node_that_took_it) {
+  run_config run = small_run(2, 2);
+  run.steps = 1000;
+  run.checkpoint_interval = 100000;
+  shoal::test::small_shoal s(5, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < 3)
+    s.step();
+  s.cancel(0);
+  s.kill(0);
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(1);
+  BOOST_TEST(r.state == "cancelled");
+  BOOST_TEST(r.losses.size() < 10u);
+  BOOST_TEST(r.checkpoints == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_waiting_job_that_is_to_end_ends_at_once) {
+  run_config run = small_run(2, 2);
+  run.steps = 1000;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.entry().block_state_bytes = std::uint64_t{1} << 50; // fits nowhere
+  s.submit();
+  for (int i = 0; i < 50; ++i)
+    s.step();
+  BOOST_TEST_REQUIRE(!s.ended());
+  s.cancel(3);
+  BOOST_REQUIRE(s.finish(1000));
+  BOOST_TEST(s.record(0).state == "cancelled");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

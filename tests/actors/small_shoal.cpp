@@ -219,6 +219,9 @@ public:
           || marked(job, core::mark_kind::arrived, island) >= a->since)
         return;
       set_mark(job, {core::mark_kind::arrived, island, a->since, 0});
+    } else if (const auto* d = std::get_if<cl::drain_job>(&e)) {
+      set_mark(entry_of(d->id),
+               {core::mark_kind::draining, 0, all_.view_.number + 1, 0});
     } else {
       return; // nobody is expelled
     }
@@ -541,6 +544,10 @@ bool small_shoal::replay(const std::vector<past_view>& views) {
 
 void small_shoal::drain() {
   nodes_[0]->to_supervisor(runtime::drain_job{job_.id});
+}
+
+void small_shoal::cancel(std::size_t node) {
+  nodes_[node]->tell(core::cluster::drain_job{job_.id});
 }
 
 void small_shoal::leave_alone(std::size_t node, bool& node_ends) {

@@ -126,8 +126,10 @@ public:
   /// A node leaves, and no quorum agrees. `node_ends` becomes true when its jobs
   /// allow that.
   void leave_alone(std::size_t node, bool& node_ends);
-  /// Asks for the end after the step in progress.
+  /// Asks the job on node 0 to end after the step in progress.
   void drain();
+  /// The same wish, in a view, as a user's of that node.
+  void cancel(std::size_t node);
 
   run_record record(std::size_t node, std::uint32_t island = 0) const;
   std::vector<runtime::job_event> events(std::size_t node) const;

@@ -97,7 +97,7 @@ class Others(World):
         # It said nothing until it had left: one pressed Ctrl-C again, which
         # costs the steps since the last checkpoint.
         twin.child.send_signal(signal.SIGINT)
-        twin.wait_line(lambda line: "again: stop at once" in line)
+        twin.wait_line(lambda line: "later: stop at once" in line)
         self.assertEqual(twin.end(), 0)
         gone = self.start(*flags, "gone", "--cluster-key", "key", "--join",
                           there)

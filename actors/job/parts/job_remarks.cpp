@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -116,6 +117,21 @@ void job_remarks::log_if_bad(const core::step_record& r) {
                 static_cast<unsigned long long>(r.version.step), what, r.bad,
                 static_cast<long long>(here_.run().max_bad_steps));
   take(remark_of(r.version.step, text));
+}
+
+void job_remarks::say_that_it_ends() {
+  if (here_.id.index == 0 && !std::exchange(end_said_, true))
+    take(remark_of(here_.core->step_in_progress(),
+                   "the job ends after the step under way, as a user has "
+                   "asked"));
+}
+
+void job_remarks::say_if_slow(const core::island_place& place) {
+  const auto slow = core::slow_network_of(*here_.view, here_.entry.id, place);
+  std::string text = slow ? core::to_text(*here_.view, *slow) : "";
+  if (!text.empty() && text != slow_said_)
+    take(remark_of(here_.core->step_in_progress(), text));
+  slow_said_ = std::move(text);
 }
 
 void job_remarks::log(runtime::job_event e) {

@@ -51,6 +51,11 @@ public:
   void note_wait(std::uint64_t step, const std::string& why,
                  const core::blob_digest& wanted = {});
   void wait_over() { wait_.reset(); }
+  /// Logs, once, that the job ends after the step under way. Every member
+  /// derives this, and what say_if_slow() logs, from the view.
+  void say_that_it_ends();
+  /// Names the network that steps wait for, once for each.
+  void say_if_slow(const core::island_place& place);
   /// Logs another peer's notice.
   void take(const core::remark& r);
 
@@ -88,6 +93,8 @@ private:
   std::optional<core::remark> wait_;           ///< what the job waits for
   std::set<std::string> noted_;                ///< texts under this sub-plan
   std::map<core::peer_id, std::string> names_; ///< also of former members
+  bool end_said_ = false;
+  std::string slow_said_; ///< of the network that steps wait for
   unsigned ticks_ = 0;
 };
 

@@ -127,6 +127,11 @@ struct set_job_state {
 struct remove_job {
   job_id id = 0;
 };
+/// A user asks a job to stop after the step under way, with a checkpoint: a mark
+/// in the view tells all peers, so that it outlives the peer that was asked.
+struct drain_job {
+  job_id id = 0;
+};
 /// All state that moves in an island's place of `since` has arrived.
 struct job_arrived {
   island_id id;
@@ -193,9 +198,9 @@ struct redeem_invite {
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
                received, tick, discovered, reached, submit_job, set_job_state,
-               remove_job, job_arrived, retry_job, expel_member, leave,
-               leave_now, update_profile, update_addresses, recover_force,
-               revoke_peer, add_invite, redeem_invite>;
+               remove_job, drain_job, job_arrived, retry_job, expel_member,
+               leave, leave_now, update_profile, update_addresses,
+               recover_force, revoke_peer, add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 

@@ -12,7 +12,6 @@
 // force_skip keeps the versions apart that both shoals have made of one job.
 // One thing is not kept apart: a checkpoint of the other run at a later step
 // counts as the newest.
-// apart: a checkpoint of the other run at a later step counts as the newest.
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
@@ -69,29 +68,25 @@ void impl::bring_jobs(const view& before) {
   const bool replaced =
     std::ranges::find(view_.superseded, before.shoal, &superseded_shoal::shoal)
     != view_.superseded.end();
+  std::vector<change> wanted;
   for (const std::vector<job_entry>* jobs :
        {&before.jobs, &std::as_const(given_up_)})
-    for (const job_entry& j : *jobs) {
-      if (j.state == job_state::running && !replaced)
-        continue;
-      change c;
-      c.kind = change_kind::submit_job;
-      c.job = j;
-      if (!settled(c, view_))
-        wish(std::move(c));
-    }
-  given_up_.clear();
+    for (const job_entry& j : *jobs)
+      if (j.state != job_state::running || replaced) {
+        wanted.emplace_back().kind = change_kind::submit_job;
+        wanted.back().job = j;
+      }
   // A view that dissolves has taken all jobs off its list.
-  const std::vector<job_id>& removed =
-    before.dissolved_into ? given_up_removed_ : before.removed;
-  for (const job_id id : removed) {
-    change c;
-    c.kind = change_kind::remove_job;
-    c.id = id;
+  for (const job_id id :
+       before.dissolved_into ? given_up_removed_ : before.removed) {
+    wanted.emplace_back().kind = change_kind::remove_job;
+    wanted.back().id = id;
+  }
+  given_up_.clear();
+  given_up_removed_.clear();
+  for (change& c : wanted)
     if (!settled(c, view_))
       wish(std::move(c));
-  }
-  given_up_removed_.clear();
 }
 
 rival_shoals impl::rivals() const {

@@ -263,6 +263,14 @@ void membership::impl::on(const remove_job& e) {
   wish(std::move(c));
 }
 
+void membership::impl::on(const drain_job& e) {
+  change c;
+  c.kind = change_kind::drain_job;
+  c.id = e.id;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
 void membership::impl::on(const retry_job& e) {
   change c;
   c.kind = change_kind::retry;

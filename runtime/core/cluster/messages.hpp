@@ -193,6 +193,7 @@ enum class change_kind : std::uint8_t {
   arrived = 14, ///< all state that moves in `island` of job `id` since `since`
                 ///< has arrived
   remove_job = 15, ///< removes the job `id`, which has ended, from the list
+  drain_job = 16,  ///< the job `id` stops after its step
 };
 
 /// One wished change to the view.
@@ -218,7 +219,7 @@ struct change {
   friend bool operator==(const change&, const change&) = default;
 };
 void fields(auto& v, of<change> auto& x) {
-  v("kind", x.kind, up_to(change_kind::remove_job));
+  v("kind", x.kind, up_to(change_kind::drain_job));
   v("job", x.job);
   v("id", x.id);
   v("state", x.state, up_to(job_state::failed));

@@ -180,6 +180,10 @@ void list_end(view& v, const job_entry& end) {
   at->changed = v.number;
 }
 
+void set_draining(job_entry& job, epoch now) {
+  set_mark(job, {mark_kind::draining, 0, now, 0});
+}
+
 void grant_submission(view& v, const job_entry& job) {
   if (job.state != job_state::running)
     return list_end(v, job);
@@ -189,7 +193,10 @@ void grant_submission(view& v, const job_entry& job) {
     auto at = std::ranges::lower_bound(v.jobs, job.id, {}, &job_entry::id);
     at = v.jobs.insert(at, job); // V-2
     at->changed = v.number;
+    const bool draining = is_draining(job);
     at->marks.clear(); // of places in another shoal
+    if (draining)
+      set_draining(*at, v.number);
   }
 }
 
@@ -264,6 +271,11 @@ void grant(view& v, const change& c, const std::vector<assignment>* planned) {
   case change_kind::arrived:
   case change_kind::retry:
     grant_to_job(v, c, planned);
+    break;
+  case change_kind::drain_job:
+    if (const auto j = std::ranges::find(v.jobs, c.id, &job_entry::id);
+        j != v.jobs.end() && j->state == job_state::running && !is_draining(*j))
+      set_draining(*j, v.number);
     break;
   case change_kind::remove_job:
     if (const job_entry* j = find_job(v, c.id);
@@ -371,6 +383,8 @@ bool settled(const change& c, const view& v) {
     const auto mark = mark_of(c);
     return mark && marked(*j, mark->kind, mark->island) >= mark->since;
   }
+  case change_kind::drain_job:
+    return j == nullptr || j->state != job_state::running || is_draining(*j);
   case change_kind::remove_job:
     return j == nullptr || j->state == job_state::running;
   case change_kind::leave:

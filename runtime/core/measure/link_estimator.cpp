@@ -19,17 +19,27 @@ void link_estimator::ended(const ticket& t, std::int64_t now_ns,
                            std::uint64_t bytes, bool arrived) {
   --under_way_;
   if (arrived) {
-    // Of one that is older than the window, bytes were sent before it.
-    if (t.since_ns >= window_since_ns_)
-      window_bytes_ += bytes;
+    window_bytes_ += in_window(t, now_ns, bytes);
     if (t.alone && t.number == starts_ && bytes <= small_bytes_max) {
       measured_ns_ = now_ns;
       latencies_[next_latency_++ % latencies_kept] =
         std::max<std::uint64_t>(std::uint64_t(now_ns - t.since_ns) / 2, 1);
     }
   }
-  if (under_way_ == 0 || window_bytes_ >= window_bytes_max)
+  if (under_way_ == 0 || window_bytes_ >= window_bytes_max
+      || (window_bytes_ >= window_bytes_min
+          && now_ns - window_since_ns_ >= window_ns_max))
     close_window(now_ns);
+}
+
+/// The bytes of a transfer that ends now which were sent in this window.
+std::uint64_t link_estimator::in_window(const ticket& t, std::int64_t now_ns,
+                                        std::uint64_t bytes) const noexcept {
+  if (t.since_ns >= window_since_ns_)
+    return bytes;
+  const double share =
+    double(now_ns - window_since_ns_) / double(now_ns - t.since_ns);
+  return std::uint64_t(double(bytes) * share);
 }
 
 std::uint64_t link_estimator::latency_ns() const noexcept {

@@ -9,6 +9,7 @@
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 #include "runtime/core/state/holdings.hpp"
+#include "runtime/core/text/amounts.hpp"
 
 #include <algorithm>
 #include <set>
@@ -305,6 +306,45 @@ std::string rare_copies_text(const job_entry& job, const island_place& a,
          + std::to_string(checkpoints ? checkpoint_every : every) + " steps ("
          + (checkpoints ? "checkpoint.interval" : "fault_tolerance.copy_every")
          + ")";
+}
+
+std::optional<slow_network>
+slow_network_of(const view& v, job_id job, const island_place& a) {
+  const std::vector<member_id> at_work = workers(a.replicas);
+  std::set<std::string> hosts;
+  for (const member_id& id : at_work)
+    if (const member* m = find_member(v, id.peer))
+      hosts.insert(m->host);
+  std::optional<slow_network> slowest;
+  view fast = v;
+  for (member& m : fast.members) {
+    // The best of those that lead to another host, as plans count on it.
+    const network_profile* best = nullptr;
+    for (network_profile& n : m.networks)
+      if ((n.name == "host") == (hosts.size() == 1)
+          && (best == nullptr || best->bytes_per_s < n.bytes_per_s))
+        best = &n;
+    if (best != nullptr && std::ranges::binary_search(at_work, m.id)
+        && best->bytes_per_s < assumed_bytes_per_s
+        && (!slowest || best->bytes_per_s < slowest->network.bytes_per_s))
+      slowest = {m.id, *best};
+    for (network_profile& n : m.networks)
+      n.bytes_per_s = std::max(n.bytes_per_s, assumed_bytes_per_s);
+  }
+  if (!slowest)
+    return {};
+  const auto with = std::uint64_t(predict(v, job, a).step);
+  const auto without = std::uint64_t(predict(fast, job, a).step);
+  if (without >= muldiv(with, slow_network_percent, 100))
+    return {};
+  return slowest;
+}
+
+std::string to_text(const view& v, const slow_network& slow) {
+  return "steps mostly wait for the network of " + name_in(v, slow.where)
+         + ", which carries " + rate_text(slow.network.bytes_per_s) + " ("
+         + slow.network.name
+         + ", as measured there; see `shoal status --links`)";
 }
 
 std::map<member_id, memory_kinds>

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,24 @@ unheld_wishes(const view& v, const assignment& a);
 [[nodiscard]] std::string
 rare_copies_text(const job_entry& job, const island_place& a,
                  std::uint64_t checkpoint_every);
+
+/// The participant whose network a step mostly waits for.
+struct slow_network {
+  member_id where;
+  network_profile network; ///< as measured at its end
+  friend bool operator==(const slow_network&, const slow_network&) = default;
+};
+
+/// A step counts as slow by the network if it would take less than this share of
+/// its predicted time with networks as fast as is assumed of unmeasured ones.
+inline constexpr std::uint64_t slow_network_percent = 50;
+
+/// Nothing if no network of a participant of `a` makes its steps slow.
+[[nodiscard]] std::optional<slow_network>
+slow_network_of(const view& v, job_id job, const island_place& a);
+
+/// "steps mostly wait for the network of b, which carries 1 MB/s (tls)".
+[[nodiscard]] std::string to_text(const view& v, const slow_network& slow);
 
 struct idle_member {
   member_id who;

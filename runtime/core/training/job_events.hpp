@@ -155,7 +155,8 @@ struct checkpoint_missing {
 struct stop_waiting {};
 /// Our store has all blobs of the job.
 struct blobs_held {};
-/// A user of this peer asks the job to stop after the step in progress.
+/// The job is to stop after the step in progress, as a user asked: the view says
+/// so, or this peer was asked, or it is the last one and leaves.
 struct drain {};
 struct received {
   peer_id from{};

@@ -431,16 +431,6 @@ void fields(auto& v, of<stop_waiting> auto& x) {
   v("on", x.on);
 }
 
-/// Stop after the step in progress. Sent to all participants by the peer that
-/// was asked.
-struct drain_request {
-  job_header on;
-  friend bool operator==(const drain_request&, const drain_request&) = default;
-};
-void fields(auto& v, of<drain_request> auto& x) {
-  v("on", x.on);
-}
-
 inline constexpr std::size_t stall_peers_max = 64;
 inline constexpr std::size_t stall_where_max = 64;    ///< bytes
 inline constexpr std::size_t stall_verdict_max = 400; ///< bytes
@@ -564,10 +554,9 @@ void fields(auto& v, of<remark> auto& x) {
 
 using job_message =
   std::variant<vote, seal, have_blobs, progress, eval_result,
-               checkpoint_published, drain_request, have_checkpoint,
-               shards_written, stall_report, arrival_wanted, arrival_begun,
-               arrival_complete, records_wanted, restorable, stop_waiting,
-               remark>;
+               checkpoint_published, have_checkpoint, shards_written,
+               stall_report, arrival_wanted, arrival_begun, arrival_complete,
+               records_wanted, restorable, stop_waiting, remark>;
 /// Names of the kinds, in their order; the same as in job.proto.
 inline constexpr std::array<const char*, std::variant_size_v<job_message>>
   job_message_names = {"vote",
@@ -576,7 +565,6 @@ inline constexpr std::array<const char*, std::variant_size_v<job_message>>
                        "progress",
                        "eval_result",
                        "checkpoint_published",
-                       "drain_request",
                        "have_checkpoint",
                        "shards_written",
                        "stall_report",

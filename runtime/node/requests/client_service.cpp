@@ -137,9 +137,12 @@ std::string client_service::stop_job(core::job_id job, bool drain) {
     return "no such job";
   if (entry->state != core::job_state::running)
     return {};
-  caf::actor supervisor = node_.supervisor();
-  if (drain && supervisor) {
-    caf::anon_send(supervisor, drain_job{job});
+  if (drain) {
+    // The view tells all peers. Without a quorum, those that go on under this one
+    // may hear it from the job here.
+    node_.tell(cl::drain_job{job});
+    if (const caf::actor supervisor = node_.supervisor())
+      caf::anon_send(supervisor, drain_job{job});
     return {};
   }
   std::uint64_t step = 0;

@@ -157,6 +157,32 @@ BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
   }
 }
 
+/// `shoal plan` plans for the view of a status.
+BOOST_AUTO_TEST_CASE(a_view_for_a_plan_has_the_networks_that_were_measured) {
+  const std::string peer(64, '1');
+  const auto status = parse_status(
+    R"({"jobs":[],"peers":[{"id":")" + peer
+    + R"(","networks":[{"name":"tls","latency_ns":5,"bytes_per_s":1000000}]}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const auto view = view_of(*status);
+  BOOST_TEST_REQUIRE(view.members.size() == 1u);
+  BOOST_TEST_REQUIRE(view.members[0].networks.size() == 1u);
+  BOOST_TEST((view.members[0].networks[0]
+              == shoal::core::network_profile{"tls", 5, 1'000'000}));
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_ends_after_its_step_is_shown_as_ending) {
+  const auto status = parse_status(
+    R"({"peers":[],"jobs":[
+        {"name":"a","state":"running","ending":true,"waiting":"for b"},
+        {"name":"b","state":"running","ending":false}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const std::string table = jobs_table(*status, 0);
+  BOOST_TEST(table.find(" ending ") != std::string::npos, table);
+  BOOST_TEST(table.find(" running ") != std::string::npos, table);
+  BOOST_TEST(table.find(" waits ") == std::string::npos, table);
+}
+
 BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {
   const auto status = parse_status(
     R"({"peers":[{"name":"\u001b[2J\u009b\u202e\ud800","devices":[

@@ -77,6 +77,10 @@ BOOST_AUTO_TEST_CASE(members_come_and_go) {
   now = before;
   now.shoal[0] = 0xcd;
   BOOST_TEST(changes_text(before, now) == "this peer joined another shoal");
+  now.superseded.push_back({before.shoal, before.number});
+  BOOST_TEST(
+    changes_text(before, now)
+    == "a new shoal, made by `recover --force` in place of the former");
 }
 
 BOOST_AUTO_TEST_CASE(new_measurements_are_reported_with_both_values) {
@@ -146,6 +150,12 @@ BOOST_AUTO_TEST_CASE(the_first_lines_of_a_node_say_what_happens) {
              == "joined shoal cd000000: 3 peers (a b c), 1 job");
   BOOST_TEST(view_line({nullptr, now, true, true})
              == "joined shoal cd000000: 3 peers (a b c), 1 job");
+  view forced = now;
+  forced.members.resize(1);
+  forced.superseded.push_back({alone.shoal, alone.number});
+  BOOST_TEST(view_line({&alone, forced, true, true})
+             == "made shoal cd000000 in place of shoal ab000000, by `recover "
+                "--force`: 1 peer (a), 1 job");
   view two = now;
   ++two.number;
   two.members.pop_back();

@@ -173,7 +173,6 @@ BOOST_AUTO_TEST_CASE(jobs_messages_name_all_their_fields) {
   compare<core::written_shard, wire::WrittenShard>();
   compare<core::shards_written, wire::ShardsWritten>();
   compare<core::stall_report, wire::StallReport>();
-  compare<core::drain_request, wire::DrainRequest>();
   compare<core::arrival_wanted, wire::ArrivalWanted>();
   compare<core::arrival_begun, wire::ArrivalBegun>();
   compare<core::arrival_complete, wire::ArrivalComplete>();

@@ -110,7 +110,7 @@ private:
     j.changed = up_to(core::epoch_max);
     j.want_islands = below_(4) == 0 ? 1 + up_to_32(codec::islands_max - 1) : 1;
     for (std::uint64_t k = below_(4); k > 0; --k)
-      j.marks.push_back({core::mark_kind(1 + below_(4)),
+      j.marks.push_back({core::mark_kind(1 + below_(5)),
                          up_to_32(codec::islands_max - 1),
                          up_to(core::epoch_max), up_to(core::epoch_max)});
     j.submitted_ms =

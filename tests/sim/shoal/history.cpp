@@ -382,7 +382,11 @@ void history::on(int node, const job_core&, const act::committed& a) {
 }
 
 void history::on(int node, const job_core& core, const act::run_step& a) {
-  const state& s = nodes_[node];
+  state& s = nodes_[node];
+  if (s.to_end)
+    check(++s.begun_to_end[a.digest] <= 1,
+          "H-8: m" + std::to_string(node)
+            + " goes on with a job that is to end");
   check(a.digest == s.told, "H-4: a step runs under an old sub-plan");
   check(!s.must_say, "H-1: a loss was not said");
   const island_place& place = places_[a.digest];
@@ -428,7 +432,8 @@ void history::on(int node, const job_core&, const act::run_checkpoint& a) {
 }
 
 void history::on(int, const job_core&, const act::finished& a) {
-  check(a.reason == stop_reason::completed && a.step == shape_.steps,
+  check((a.reason == stop_reason::completed && a.step == shape_.steps)
+          || (shape_.cancelled && a.reason == stop_reason::drained),
         "H-1: finished for no reason");
   if (chain_.size() == shape_.steps)
     ended_ = chain_;
@@ -443,6 +448,8 @@ std::string history::finished() {
   // end.
   if (chain_.size() < ended_.size())
     chain_ = ended_;
+  if (shape_.cancelled && chain_.size() < shape_.steps)
+    return {};
   if (chain_.size() != shape_.steps)
     return "the committed history has " + std::to_string(chain_.size())
            + " steps";

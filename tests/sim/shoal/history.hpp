@@ -18,6 +18,8 @@
 // H-7: no deaths cost more steps than a checkpoint interval has, or than the
 //      newest checkpoint lacks of which a sealer, or a present member of
 //      another island, has heard.
+// H-8: a peer whose view says that the job is to end begins at most one more step
+//      under each sub-plan.
 #pragma once
 
 #include "runtime/core/training/job/job_core.hpp"
@@ -48,6 +50,7 @@ public:
     /// The window that begins with these tokens.
     std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
     std::uint32_t islands = 1; ///< of the job
+    bool cancelled = false;    ///< a user ends it
   };
 
   /// @param note takes two numbers for the trace of the run
@@ -63,6 +66,8 @@ public:
   /// The process has ended.
   /// @param logged the checkpoints in its log on the disk
   void died(int node, const std::set<core::blob_digest>& logged);
+  /// The view of this node says that the job is to end.
+  void is_to_end(int node) { nodes_[node].to_end = true; }
   /// A unit's parameters and moments have changed to these.
   void unit_is(int node, std::uint32_t unit, std::uint64_t bits);
   /// A transfer is posted or sent.
@@ -97,7 +102,9 @@ private:
     /// The history behind each checkpoint that was begun, by step.
     std::map<std::uint64_t, std::vector<core::step_record>> writing;
     bool must_say = false;
-    core::job_core::phase phase{}; ///< after its last step
+    bool to_end = false;
+    std::map<std::uint64_t, int> begun_to_end; ///< steps, by digest
+    core::job_core::phase phase{};             ///< after its last step
     std::uint64_t step = 0;
   };
   using version = core::state_version;

@@ -51,7 +51,8 @@ const char* name_of(mutant bug) {
                                                "ends_with_one_island",
                                                "marks_of_another",
                                                "samples_shared",
-                                               "all_islands_canceled"};
+                                               "all_islands_canceled",
+                                               "end_not_obeyed"};
   return names[std::size_t(bug)];
 }
 
@@ -92,6 +93,9 @@ void mutate(const shoal_world& world, core::cluster::event& e) {
 
 std::vector<job_input>
 mutate(shoal_world& world, int node, const island_id& id, const job_input& in) {
+  if (world.has(mutant::end_not_obeyed)
+      && std::holds_alternative<ev::drain>(in))
+    return {};
   std::vector<job_input> told{in};
   const auto* r = std::get_if<ev::received>(&in);
   const island_place* place = world.past(id).told(node);

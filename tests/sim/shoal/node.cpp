@@ -357,7 +357,8 @@ void sim_node::tell(cl::event e) {
   if (dead_)
     return;
   if (const auto* s = std::get_if<cl::set_job_state>(&e);
-      s != nullptr && s->state != core::job_state::done)
+      s != nullptr && s->state != core::job_state::done
+      && !(world_.options().cancel && s->state == core::job_state::cancelled))
     world_.fail("the job is given up: " + s->cause);
   if (world_.has(mutant::answers_dropped)
       && (std::holds_alternative<cl::retry_job>(e)
@@ -449,6 +450,9 @@ void sim_node::adopted(const core::view& now, bool member) {
   if (actors_at_rest_ == 0)
     actors_at_rest_ = system_->registry().running();
   const auto [view, plan] = wiring_->view_and_plan();
+  for (const core::job_entry& j : now.jobs)
+    for (std::uint32_t i = 0; core::is_draining(j) && i < j.want_islands; ++i)
+      world_.past({j.id, i}).is_to_end(home_.number);
   if (world_.options().print) {
     std::string names;
     for (const core::member& m : now.members)

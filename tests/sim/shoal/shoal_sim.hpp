@@ -72,17 +72,20 @@ enum class mutant : std::uint8_t {
   marks_of_another,     ///< what an island asks for is noted for the next one
   samples_shared,       ///< all islands use those of the first one
   all_islands_canceled, ///< transfers, when one island halts
+  // Of jobs that a user ends:
+  end_not_obeyed, ///< by peers whose view says that the job is to end
 };
-inline constexpr int mutant_count = 24;
+inline constexpr int mutant_count = 25;
 const char* name_of(mutant bug);
 
 struct shoal_options {
   std::uint64_t seed = 1;
-  int peers = 0;      ///< 0: 3 to 8, from the seed
-  int jobs = 1;       ///< submitted one after the other
-  int islands = 1;    ///< of each job
-  bool calm = false;  ///< no faults
-  bool print = false; ///< prints events to stdout
+  int peers = 0;       ///< 0: 3 to 8, from the seed
+  int jobs = 1;        ///< submitted one after the other
+  int islands = 1;     ///< of each job
+  bool cancel = false; ///< a user ends the jobs while they run
+  bool calm = false;   ///< no faults
+  bool print = false;  ///< prints events to stdout
   mutant bug = mutant::nothing;
 };
 

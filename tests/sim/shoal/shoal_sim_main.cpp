@@ -2,7 +2,7 @@
 // line.
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--jobs N] [--islands N]
-//             [--calm] [--print] [--mutant 1..23] [--twice] [--speed]
+//             [--cancel] [--calm] [--print] [--mutant 1..24] [--twice] [--speed]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. --twice runs each again, which must give the same trace.
@@ -51,8 +51,8 @@ int usage(const char* why) {
   std::fprintf(
     stderr,
     "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
-    "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--calm] [--print] "
-    "[--mutant 1..23] [--twice] [--speed]\n",
+    "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--cancel] [--calm] "
+    "[--print] [--mutant 1..24] [--twice] [--speed]\n",
     why);
   return 2;
 }
@@ -63,6 +63,8 @@ const char* parse(int argc, char** argv, arguments& out) {
     auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
     if (is("--calm")) {
       out.run.calm = true;
+    } else if (is("--cancel")) {
+      out.run.cancel = true;
     } else if (is("--print")) {
       out.run.print = true;
     } else if (is("--twice")) {
@@ -136,6 +138,8 @@ void add(sums& to, const shoal_options& o, const shoal_result& r) {
     std::printf(" --jobs %d", o.jobs);
   if (o.islands > 1)
     std::printf(" --islands %d", o.islands);
+  if (o.cancel)
+    std::printf(" --cancel");
   if (o.bug != mutant::nothing)
     std::printf(" --mutant %d", int(o.bug));
   std::printf("\n");

@@ -88,6 +88,18 @@ BOOST_AUTO_TEST_CASE(two_jobs_of_two_islands_survive_the_same_faults) {
   }
 }
 
+/// Whichever peers die, also the one that was asked.
+BOOST_AUTO_TEST_CASE(jobs_that_are_to_end_do_so_after_a_step) {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    shoal_options o;
+    o.seed = seed;
+    o.cancel = true;
+    o.islands = 1 + int(seed % 2);
+    const shoal_result r = run_shoal(o);
+    BOOST_TEST(r.failure == "", "seed " << seed << ": " << r.failure);
+  }
+}
+
 /// The first seed that finds each mutant, and succeeds without it. When the
 /// product or the simulation has changed, its runs have too: look for others
 /// with `shoal_sim --mutant N --seeds 10000`.
@@ -135,6 +147,16 @@ BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed,
     BOOST_TEST(r.failure != "", name_of(bug) << " is not found");
     BOOST_TEST_MESSAGE(name_of(bug) << ", seed " << seed << ": " << r.failure);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_goes_on_with_a_job_that_is_to_end_is_found,
+                     *boost::unit_test::enable_if<seeds_hold>()) {
+  shoal_options o;
+  o.seed = 4;
+  o.cancel = true;
+  BOOST_TEST(run_shoal(o).failure == "");
+  o.bug = mutant::end_not_obeyed;
+  BOOST_TEST(run_shoal(o).failure.starts_with("H-8"));
 }
 
 BOOST_AUTO_TEST_CASE(each_mutant_of_islands_is_found_by_its_seed,

@@ -51,6 +51,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
     hang_random_(o.seed ^ 0x68616e67),
     slow_records_(!o.calm && o.seed % hang_seeds == slow_record_seed),
     record_random_(o.seed ^ 0x7265636f), urgent_random_(o.seed ^ 0x75726765),
+    cancel_random_(o.seed ^ 0x63616e63),
     outer_(std::exchange(active_world, this)) {
   for (int job = 0; job < o.jobs; ++job) {
     const bool drawn = kind == training::kinds;
@@ -96,7 +97,7 @@ void shoal_world::watch(const training& work) {
         work.windows(), [this](int n) { return machines_[std::size_t(n)].id; },
         [this](const core::peer_id& id) { return number_of(id); },
         [&work](std::span<const std::int32_t> t) { return work.window_of(t); },
-        work.entry.want_islands},
+        work.entry.want_islands, options_.cancel},
       [this](const std::string& why) { fail(why); },
       [this](int n, const std::string& what) { say(n, what); },
       [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
@@ -337,6 +338,19 @@ void shoal_world::submit(const training& work) {
   });
 }
 
+/// A user asks nodes to end the job, until one of them shows that it is to end.
+void shoal_world::cancel(core::job_id job) {
+  const machine& m = machines_[cancel_random_.below(machines_.size())];
+  const core::view* v = m.node ? m.node->view().get() : nullptr;
+  if (const core::job_entry* j = v ? core::find_job(*v, job) : nullptr) {
+    if (j->state != core::job_state::running || core::is_draining(*j))
+      return;
+    say(m.number, "is asked to end the job");
+    m.node->enter([&m, job] { m.node->tell(cl::drain_job{job}); });
+  }
+  after(second, [this, job] { cancel(job); });
+}
+
 bool shoal_world::over(std::string* why) const {
   for (const machine& m : machines_) {
     const std::string name = "m" + std::to_string(m.number);
@@ -421,8 +435,9 @@ void shoal_world::check_end(const training& work, std::uint32_t island) {
   }
   if (island > 0) {
     const auto& first = histories_.at({work.entry.id, 0}).chain();
-    if (std::ranges::equal(past.chain(), first, {}, &core::step_record::data,
-                           &core::step_record::data))
+    if (!first.empty()
+        && std::ranges::equal(past.chain(), first, {}, &core::step_record::data,
+                              &core::step_record::data))
       fail("two islands have used the same samples");
     return;
   }
@@ -430,7 +445,9 @@ void shoal_world::check_end(const training& work, std::uint32_t island) {
     return;
   const auto& want = alone(work);
   const auto& got = past.chain();
-  for (std::size_t i = 0; i < want.size(); ++i) {
+  const std::size_t steps =
+    options_.cancel ? std::min(want.size(), got.size()) : want.size();
+  for (std::size_t i = 0; i < steps; ++i) {
     if (got[i].data == 0 || got[i].data != want[i].data)
       return fail("step " + std::to_string(i + 1)
                   + " used other samples than those of one peer");
@@ -482,6 +499,10 @@ shoal_result shoal_world::run() {
   };
   if (!step_until(now() + 5 * second, known))
     fail("the job is not agreed on in time");
+  if (options_.cancel)
+    for (const training& work : works_)
+      after(nanoseconds(cancel_random_.below(6 * second)),
+            [this, id = work.entry.id] { cancel(id); });
   if (!options_.calm && moving_hang_ != moving_hang::fetching) {
     faults_ = true;
     nanoseconds end = now() + between(2 * second, 15 * second);

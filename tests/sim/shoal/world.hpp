@@ -154,6 +154,7 @@ private:
   static const std::vector<core::step_record>& alone(const training& work);
   void submit(const training& work);
   void watch(const training& work);
+  void cancel(core::job_id job);
   void check_end(const training& work, std::uint32_t island);
   bool step_until(nanoseconds time, const std::function<bool()>& done);
   bool over(std::string* why) const;
@@ -204,6 +205,7 @@ private:
   core::cluster::random record_random_; ///< separate, too
   static constexpr std::uint64_t interrupted_seeds = 16, interrupted_seed = 8;
   core::cluster::random urgent_random_; ///< separate, too
+  core::cluster::random cancel_random_; ///< separate, too
   nanoseconds record_max_ = 0;
   double records_fail_ = 0;
   shoal_world* outer_ = nullptr;

@@ -229,7 +229,6 @@ private:
   void take(const peer_id& from, const progress& m);
   void take(const peer_id& from, const eval_result& m);
   void take(const peer_id& from, const checkpoint_published& m);
-  void take(const peer_id& from, const drain_request& m);
   void take(const peer_id& from, const have_checkpoint& m);
   void take(const peer_id&, const shards_written&) {} ///< for its checkpointer
   void take(const peer_id&, const stall_report&) {}   ///< for a stall_watch

@@ -97,15 +97,8 @@ void job_core::tell(const std::vector<peer_id>& whom, const job_message& m) {
   send_to(whom, config_.self, m, out_);
 }
 
-void job_core::take(const peer_id&, const drain_request& m) {
-  if (duty_.mine(m.on))
-    drain_ = true;
-}
-
 void job_core::on(const job_event::drain&) {
   drain_ = true;
-  if (duty_.place && !duty_.participates())
-    tell(duty_.participants, drain_request{duty_.on});
 }
 
 void job_core::on(const job_event::blobs_held&) {
@@ -225,8 +218,6 @@ void job_core::repeat() {
   }
   if (has_blobs_ && !committed_here_ && phase_ != phase::halting)
     tell(duty_.sealers, have_blobs{duty_.on});
-  if (drain_ && !duty_.participates())
-    tell(duty_.participants, drain_request{duty_.on});
   if (phase_ == phase::done) {
     finish_if_told();
     if (last_eval_.on == duty_.on

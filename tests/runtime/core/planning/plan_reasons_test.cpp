@@ -84,6 +84,29 @@ BOOST_AUTO_TEST_CASE(replicas_that_do_not_fit) {
              text);
 }
 
+BOOST_AUTO_TEST_CASE(a_network_that_steps_wait_for_is_named) {
+  view v = make_view(3);
+  v.jobs[0].want_replicas = 2;
+  v.jobs[0].boundary_bytes = 1'000'000;
+  const auto slow = [&] { return slow_network_of(v, 5, only(v)); };
+  BOOST_TEST(!slow()); // nothing is measured
+  for (member& m : v.members) {
+    m.name = std::string(1, char('a' + m.id.peer[0] - 1));
+    m.host = m.name;
+    m.networks = {{"host", 30'000, 1'000'000}, {"tls", 100'000, 900'000'000}};
+  }
+  BOOST_TEST(!slow()); // all are fast; "host" leads nowhere
+  v.members[1].networks[1].bytes_per_s = 1'000'000;
+  v.members[0].networks[1].bytes_per_s = 2'000'000;
+  v.members[2].networks[1].bytes_per_s = 2'000'000;
+  v.jobs[0].want_stages = 1;
+  v.jobs[0].want_replicas = 3;
+  BOOST_TEST_REQUIRE(slow().has_value());
+  BOOST_TEST(to_text(v, *slow())
+             == "steps mostly wait for the network of b, which carries 1 MB/s "
+                "(tls, as measured there; see `shoal status --links`)");
+}
+
 BOOST_AUTO_TEST_CASE(copies_that_cannot_be) {
   view v = make_view(1);
   v.jobs[0].want_copies = 1;

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(only_messages_under_the_assignment_are_its_own) {
 
 BOOST_AUTO_TEST_CASE(a_peer_sends_to_all_but_itself) {
   job_actions out;
-  send_to({peer(1), peer(2), peer(3)}, peer(2), drain_request{}, out);
+  send_to({peer(1), peer(2), peer(3)}, peer(2), have_blobs{}, out);
   const auto sent = all<act::send>(out);
   BOOST_REQUIRE(sent.size() == 2u);
   BOOST_TEST((sent[0].to == peer(1)));

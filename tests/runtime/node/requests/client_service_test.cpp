@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(recovery_is_answered_by_another_shoal) {
   BOOST_TEST(why(1) == "");
 }
 
-BOOST_AUTO_TEST_CASE(a_job_is_drained_by_the_supervisor) {
+BOOST_AUTO_TEST_CASE(a_job_is_drained_by_the_view_and_the_supervisor) {
   BOOST_TEST(service.stop_job(7, true) == "no such job");
   adopt(with_job(7, core::job_state::running));
   node.jobs = caf::actor_cast<caf::actor>(supervisor);
@@ -202,7 +202,10 @@ BOOST_AUTO_TEST_CASE(a_job_is_drained_by_the_supervisor) {
   core::job_id drained = 0;
   supervisor->receive([&](const runtime::drain_job& m) { drained = m.job; });
   BOOST_TEST(drained == 7);
-  BOOST_TEST(node.told.empty());
+  BOOST_TEST(node.last<cl::drain_job>().id == 7);
+  node.jobs = nullptr; // nobody runs jobs here, but others do
+  BOOST_TEST(service.stop_job(7, true) == "");
+  BOOST_TEST(node.told.size() == 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_stopped_at_once_at_its_newest_step) {
@@ -213,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_job_is_stopped_at_once_at_its_newest_step) {
     e.step = step;
     journal->add(7, e);
   }
-  BOOST_TEST(service.stop_job(7, true) == ""); // nobody runs jobs here
+  BOOST_TEST(service.stop_job(7, false) == "");
   const auto& asked = node.last<cl::set_job_state>();
   BOOST_TEST(asked.id == 7);
   BOOST_TEST((asked.state == core::job_state::cancelled));

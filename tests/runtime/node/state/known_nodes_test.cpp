@@ -141,6 +141,26 @@ BOOST_AUTO_TEST_CASE(the_first_that_calls_this_node_revoked_is_remembered) {
   BOOST_TEST(!known.strange("10.0.0.8", 3).has_value());
 }
 
+// With a wrong key, a node hears a machine's announcements and dials its nodes.
+BOOST_AUTO_TEST_CASE(a_machine_of_another_key_is_listed_once) {
+  known_nodes known("mine", 0);
+  const auto addresses = [&](std::int64_t now) {
+    std::vector<std::string> out;
+    for (const apart_node& n : known.all(now).apart)
+      out.push_back(n.address);
+    return out;
+  };
+  known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
+  BOOST_TEST(known.strange("10.0.0.9", 1).has_value());
+  BOOST_TEST(known.not_proved("10.0.0.9:18372", 2).has_value());
+  BOOST_TEST(!known.strange("10.0.0.9", 3).has_value());
+  BOOST_TEST(addresses(3) == std::vector<std::string>{"10.0.0.9:18372"},
+             boost::test_tools::per_element());
+  BOOST_TEST(known.all(3).apart.front().latest_ms == 3);
+  known.not_proved("10.0.0.9:18373", 4); // a second node there
+  BOOST_TEST(addresses(4).size() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(members_that_use_an_old_key_are_not_strange) {
   known_nodes known("mine", 0);
   core::view v = view_of(1);
