@@ -81,11 +81,12 @@ class Others(World):
             self.assertIn(says, apart[there]["why"])
             table = self.succeed("status", "--name", name)
             self.assertIn(f"not of this shoal: {there}, since 2", table)
-            # It hears the first one's announcements, which are not its own.
-            if not any("announcements" in line for line in node.lines):
-                node.wait_line(lambda line: "announcements" in line)
-            beacons = self.status("--name", name)["beacons"]
-            self.assertGreater(beacons["strange_last_minute"], 0)
+            # It hears the first one's announcements, which are not its own; the
+            # list names that node once all the same.
+            self.wait_strange_beacons(name)
+            self.assertEqual(
+                [a["address"] for a in self.status("--name", name)["apart"]],
+                [there])
             self.assertIn("in the last minute, the last one",
                           self.succeed("status", "--name", name))
             self.assertEqual(node.end(signal.SIGTERM), 0)
@@ -121,6 +122,12 @@ class Others(World):
         self.assertEqual([s for s in said if "recover --force" in s], [])
         self.assertEqual(sum("shoal invite" in s for s in said), 1, said)
         self.assertEqual(first.end(signal.SIGTERM), 0)
+
+    def wait_strange_beacons(self, name):
+        deadline = time.monotonic() + DEADLINE_S
+        while self.status("--name", name)["beacons"]["strange_last_minute"] \
+                == 0:
+            self.assertLess(time.monotonic(), deadline)
 
     def wait_all_active(self, name):
         deadline = time.monotonic() + DEADLINE_S
