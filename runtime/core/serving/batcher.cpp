@@ -37,8 +37,8 @@ void batcher::abort(sequence_id id) {
     finish(id);
 }
 
-/// Passes under way may still write into its pages: whoever gets them writes
-/// later (B-2).
+/// Its pages are free at once, although passes under way may still write into
+/// them: the next sequence that gets a page writes into it in a later pass (B-2).
 void batcher::finish(sequence_id id) {
   const auto at = all_.find(id);
   if (at->second.runs) {

@@ -41,6 +41,7 @@ namespace shoal::core {
 using sequence_id = std::uint64_t;
 using client_id = std::uint64_t;
 
+/// All are at least 1.
 struct batcher_limits {
   std::uint32_t pages = 0;          ///< of the cache
   std::uint32_t pass_tokens = 512;  ///< in a pass

@@ -1,7 +1,7 @@
 // runtime/core/state/holdings.hpp -- who holds which parts of an island's state.
 //
-// The one place where the stages, followers and arrivals of an island are turned
-// into holders of parts: no other code works out who has a part.
+// The only code that works out, from the stages, followers and arrivals of an
+// island, which member has which part.
 //
 // A member holds a part in one of three ways. It computes it, in one replica or,
 // on a detour, in several; it follows it: keeps its state besides those that

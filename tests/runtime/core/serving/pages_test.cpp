@@ -1,21 +1,14 @@
 // tests/runtime/core/serving/pages_test.cpp -- pages of sequences, and shared ones.
 #include "runtime/core/serving/pages.hpp"
+#include "tests/runtime/core/serving/some_text.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 using namespace shoal::core;
 
 namespace {
-
-/// Tokens first, first + 1, ...
-std::vector<token_id> text(std::size_t count, token_id first = 0) {
-  std::vector<token_id> out(count);
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
 
 std::vector<token_id>
 joined(std::vector<token_id> a, const std::vector<token_id>& b) {

@@ -1,19 +1,12 @@
 // tests/runtime/core/serving/router_test.cpp -- where sequences are sent to.
 #include "runtime/core/serving/router.hpp"
+#include "tests/runtime/core/serving/some_text.hpp"
 
 #include <boost/test/unit_test.hpp>
-
-#include <numeric>
 
 using namespace shoal::core;
 
 namespace {
-
-std::vector<token_id> text(std::size_t count, token_id first = 0) {
-  std::vector<token_id> out(count);
-  std::iota(out.begin(), out.end(), first);
-  return out;
-}
 
 constexpr std::uint64_t room = 10'000, speed = 1000;
 
