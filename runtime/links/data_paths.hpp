@@ -1,4 +1,4 @@
-// runtime/links/paired_ways.hpp -- data-path selection per peer, beside TLS.
+// runtime/links/data_paths.hpp -- data-path selection per peer, beside TLS.
 //
 // One fabric for each transport that may be used here: shared memory, RDMA,
 // UCX-TCP. Peers send each other their addresses for these over TLS, and both
@@ -59,7 +59,7 @@ std::shared_ptr<transport::shm::arena>
 make_tensor_memory(const fabric_choice& may,
                    const std::function<void(const std::string&)>& say);
 
-class paired_ways {
+class data_paths {
 public:
   /// Time that a peer may take to begin a connection that was begun here.
   static constexpr std::chrono::seconds patience{15};
@@ -80,8 +80,8 @@ public:
                                                       ///< peer
   };
 
-  explicit paired_ways(config c);
-  ~paired_ways();
+  explicit data_paths(config c);
+  ~data_paths();
   void open();
   void close();
 
@@ -94,7 +94,7 @@ public:
 private:
   static constexpr std::size_t count = 3; ///< transports beside TLS
   class handler;
-  struct way;
+  struct path;
   /// Progress of the connection to a peer over one fabric.
   struct route {
     bool up = false;
@@ -107,18 +107,18 @@ private:
   };
   using routes = std::array<route, count>;
 
-  std::unique_ptr<transport::fabric> make(way& w);
-  void open(way& w);
-  std::string reason_to_close(const way& w) const;
+  std::unique_ptr<transport::fabric> make(path& p);
+  void open(path& p);
+  std::string reason_to_close(const path& p) const;
   void
-  changed(way& w, const core::peer_id& peer, bool up, const std::string& why);
-  void failed(way& w, const std::string& address, std::error_code why);
+  changed(path& p, const core::peer_id& peer, bool up, const std::string& why);
+  void failed(path& p, const std::string& address, std::error_code why);
   void give_up(const core::peer_id& peer);
   bool better_may_come(const routes& r, std::size_t index) const;
 
   config config_;
-  std::array<std::unique_ptr<way>, count> ways_; ///< best first
-  mutable std::mutex mutex_; ///< guards what follows and way::why
+  std::array<std::unique_ptr<path>, count> paths_; ///< best first
+  mutable std::mutex mutex_; ///< guards what follows and path::why
   std::map<core::peer_id, routes> peers_;
 };
 

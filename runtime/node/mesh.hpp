@@ -2,7 +2,7 @@
 //
 // TLS carries all control messages, and tensors where nothing better works.
 // Peers also send each other, over TLS, their addresses for other fabrics
-// (paired_ways.hpp); where those fail the links go on over TLS.
+// (data_paths.hpp); where those fail the links go on over TLS.
 //
 // Threads: every member from any thread; the handler is called on progress
 //          threads and must not wait. open() once; the first call may come
@@ -11,9 +11,9 @@
 // Errors:  open() throws what tls::fabric throws.
 #pragma once
 
+#include "runtime/links/data_paths.hpp"
 #include "runtime/links/link_prober.hpp"
 #include "runtime/links/link_service.hpp"
-#include "runtime/links/paired_ways.hpp"
 #include "runtime/node/gate.hpp"
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/wire/codec.hpp"
@@ -39,7 +39,7 @@ struct mesh_config {
   transport::tls::shared_key cluster_key{};
   std::string host; ///< boot id: decides whether shared memory reaches a peer
   fabric_choice fabrics;
-  std::chrono::milliseconds hello_timeout = paired_ways::patience;
+  std::chrono::milliseconds hello_timeout = data_paths::patience;
 };
 
 /// Events of a mesh. Called on progress threads; must not wait.
@@ -142,7 +142,7 @@ private:
   std::unique_ptr<inbox> inbox_;
   gate gate_; ///< to the inbox
   std::unique_ptr<tls_handler> tls_handler_;
-  std::unique_ptr<paired_ways> ways_;
+  std::unique_ptr<data_paths> paths_;
   std::unique_ptr<link_prober> prober_;
   std::unique_ptr<transport::tls::fabric> tls_;
   std::atomic<transport::tls::fabric*> tls_ready_{nullptr}; ///< set by open()

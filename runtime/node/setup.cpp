@@ -12,7 +12,7 @@
 #include "runtime/host/ip_address.hpp"
 #include "runtime/identity/stale_files.hpp"
 #include "runtime/identity/vote_file.hpp"
-#include "runtime/links/paired_ways.hpp"
+#include "runtime/links/data_paths.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
 #include <sys/socket.h>
