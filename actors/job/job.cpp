@@ -138,7 +138,7 @@ caf::behavior job_actor::make_behavior() {
       if (rescue_.begun())
         return;
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
-        if (w->on.digest == digest())
+        if (w->header.digest == digest())
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
@@ -479,7 +479,7 @@ void job_actor::act(const committed& a) {
   if (!a.publish)
     return;
   core::progress p;
-  p.on = a.on;
+  p.header = a.header;
   p.record = a.record;
   p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();

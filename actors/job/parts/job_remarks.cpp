@@ -95,8 +95,8 @@ void job_remarks::note_verdict(const std::string& text) {
 core::remark
 job_remarks::remark_of(std::uint64_t step, const std::string& text) const {
   core::remark r{here_.header, step, text, {}, false};
-  r.on.job = here_.entry.id;
-  r.on.island = here_.id.index;
+  r.header.job = here_.entry.id;
+  r.header.island = here_.id.index;
   return r;
 }
 

@@ -129,18 +129,19 @@ void job_stalls::predict() {
 
 core::stall_watch::sight job_stalls::sight(bool looking) {
   core::stall_watch::sight s;
-  s.on = here_.header;
-  s.on.job = here_.entry.id;
-  s.on.island = here_.id.index;
+  s.header = here_.header;
+  s.header.job = here_.entry.id;
+  s.header.island = here_.id.index;
   if (here_.place)
     for (const core::member_id& m : here_.place->sealers)
       s.sealers.push_back(m.peer);
   if (looking) // the core does not know of it yet
     if (const auto plan = node_.plan())
       for (const core::assignment& a : plan->jobs)
-        if (a.job == s.on.job && s.on.island < a.islands.size()) {
-          const core::island_place& at = a.islands[s.on.island];
-          s.on = {a.job, core::digest(here_.id, at), at.since, s.on.island};
+        if (a.job == s.header.job && s.header.island < a.islands.size()) {
+          const core::island_place& at = a.islands[s.header.island];
+          s.header = {a.job, core::digest(here_.id, at), at.since,
+                      s.header.island};
           for (const core::member_id& m : at.sealers)
             s.sealers.push_back(m.peer);
         }
@@ -293,9 +294,9 @@ void job_stalls::carry_out(const core::stall_watch::actions& actions) {
 void job_stalls::tell_verdict(const std::string& text) {
   remarks_.note_verdict(text);
   core::stall_report r;
-  r.on = here_.header;
-  r.on.job = here_.entry.id;
-  r.on.island = here_.id.index;
+  r.header = here_.header;
+  r.header.job = here_.entry.id;
+  r.header.island = here_.id.index;
   r.verdict = text.substr(0, core::stall_verdict_max);
   for (const core::peer_id& peer : here_.members())
     if (peer != here_.self)
