@@ -74,16 +74,16 @@ struct data_paths::path {
   fabric_kind kind = fabric_kind::shm;
   medium over = medium::shared_memory;
   std::size_t index = 0;
-  std::unique_ptr<handler> events;
+  std::unique_ptr<data_paths::events> events;
   std::unique_ptr<transport::fabric> fabric;
   std::atomic<transport::fabric*> ready{nullptr}; ///< set by open()
   std::string self;                               ///< address; set before ready
   std::string why;                                ///< reason if it is not open
 };
 
-class data_paths::handler final : public transport::fabric_handler {
+class data_paths::events final : public transport::fabric_handler {
 public:
-  handler(data_paths& owner, path& p) : owner_(owner), path_(p) {}
+  events(data_paths& owner, path& p) : owner_(owner), path_(p) {}
   void up(const transport::peer_info& peer) override {
     owner_.changed(path_, peer.id, true, {});
   }
@@ -103,7 +103,8 @@ private:
   path& path_;
 };
 
-data_paths::data_paths(config c) : config_(std::move(c)) {
+data_paths::data_paths(config c, data_path_handler& handler)
+  : config_(std::move(c)), handler_(handler) {
   constexpr std::pair<fabric_kind, medium> kinds[count] = {
     {fabric_kind::shm, medium::shared_memory},
     {fabric_kind::rdma, medium::rdma},
@@ -113,7 +114,7 @@ data_paths::data_paths(config c) : config_(std::move(c)) {
     paths_[i]->kind = kinds[i].first;
     paths_[i]->over = kinds[i].second;
     paths_[i]->index = i;
-    paths_[i]->events = std::make_unique<handler>(*this, *paths_[i]);
+    paths_[i]->events = std::make_unique<events>(*this, *paths_[i]);
   }
 }
 
@@ -173,7 +174,7 @@ std::unique_ptr<transport::fabric> data_paths::make(path& p) {
   ucx::config c;
   c.self = config_.self;
   c.instance = config_.instance;
-  c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  c.log = [this](std::string_view line) { handler_.say(std::string(line)); };
   c.hello_timeout = config_.hello_timeout;
   if (p.over == medium::shared_memory)
     return std::make_unique<transport::shm::fabric>(c, *p.events,
@@ -200,8 +201,8 @@ void data_paths::open(path& p) {
     } catch (const std::exception& e) {
       why = e.what();
       p.fabric.reset();
-      config_.say(std::string("[node] no ") + name_of(p.kind) + " ("
-                  + why.substr(0, why.find('\n')) + "): using the next best");
+      handler_.say(std::string("[node] no ") + name_of(p.kind) + " ("
+                   + why.substr(0, why.find('\n')) + "): using the next best");
     }
   {
     std::lock_guard lock(mutex_);
@@ -242,9 +243,9 @@ void data_paths::take(const core::peer_id& from,
   // A fabric trusts the id in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {
-    config_.complain("[node] peer " + core::short_name(from)
-                     + " sent an address that is not its own; its tensors go "
-                       "by TLS");
+    handler_.complain("[node] peer " + core::short_name(from)
+                      + " sent an address that is not its own; its tensors go "
+                        "by TLS");
     return give_up(from);
   }
   for (const auto& p : paths_) {
@@ -352,7 +353,7 @@ void data_paths::tick(steady_clock::time_point now) {
     paired_address own{config_.host, {}};
     const auto data = reinterpret_cast<const std::byte*>(p->self.data());
     own.address.assign(data, data + p->self.size());
-    (void)config_.send(peer, own); // repeated if it is lost
+    (void)handler_.send_address(peer, own); // repeated if it is lost
     if (transport::fabric* f = p->ready; f && !known.empty())
       f->connect(known); // no effect while a connection is in progress
   }

@@ -9,7 +9,7 @@
 // With RDMA and UCX-TCP anyone who reaches the port can write memory. Hence
 // only devices with an address in `trusted` are ever opened, none by default.
 //
-// Threads: any; open() once, close() once, not from a hook.
+// Threads: any; open() once, close() once, not from the handler.
 #pragma once
 
 #include "runtime/links/link_service.hpp"
@@ -59,6 +59,18 @@ std::shared_ptr<transport::shm::arena>
 make_tensor_memory(const fabric_choice& may,
                    const std::function<void(const std::string&)>& say);
 
+/// What data paths need of their node. Called on any thread; must not wait.
+class data_path_handler {
+public:
+  virtual ~data_path_handler() = default;
+  /// Sends an own address to a peer, over TLS.
+  virtual std::error_code
+  send_address(const core::peer_id& to, const paired_address& address) = 0;
+  virtual void say(const std::string& line) = 0;
+  /// Reports a fault of a peer.
+  virtual void complain(const std::string& line) = 0;
+};
+
 class data_paths {
 public:
   /// Time that a peer may take to begin a connection that was begun here.
@@ -73,14 +85,10 @@ public:
     link_service* links = nullptr;                       ///< outlives this
                                                          ///< object
     std::shared_ptr<const transport::shm::arena> memory; ///< may be null
-    std::function<std::error_code(const core::peer_id&, const paired_address&)>
-      send;
-    std::function<void(const std::string&)> say;
-    std::function<void(const std::string&)> complain; ///< reports a fault of a
-                                                      ///< peer
   };
 
-  explicit data_paths(config c);
+  /// @pre `handler` outlives it
+  data_paths(config c, data_path_handler& handler);
   ~data_paths();
   void open();
   void close();
@@ -93,7 +101,7 @@ public:
 
 private:
   static constexpr std::size_t count = 3; ///< transports beside TLS
-  class handler;
+  class events;
   struct path;
   /// Progress of the connection to a peer over one fabric.
   struct route {
@@ -117,6 +125,7 @@ private:
   bool better_may_come(const routes& r, std::size_t index) const;
 
   config config_;
+  data_path_handler& handler_;
   std::array<std::unique_ptr<path>, count> paths_; ///< best first
   mutable std::mutex mutex_; ///< guards what follows and path::why
   std::map<core::peer_id, routes> peers_;

@@ -154,7 +154,7 @@ void state::send_credit(const peer_id& to, const link_credit& c) {
 
 void state::flush_outbox(const peer_id& id, peer& p) {
   while (!p.outbox.empty()) {
-    if (settings.send_credit(id, p.outbox.front()) == errc::would_block) {
+    if (sender.send_credit(id, p.outbox.front()) == errc::would_block) {
       stuck.insert(id);
       return;
     }
@@ -255,8 +255,8 @@ namespace {
 
 class service final : public link_service {
 public:
-  explicit service(config c)
-    : state_(std::make_shared<links::state>(std::move(c))) {}
+  service(config c, credit_sender& sender)
+    : state_(std::make_shared<links::state>(std::move(c), sender)) {}
 
   ~service() override { close(); }
 
@@ -384,8 +384,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<link_service> make_link_service(link_service::config config) {
-  return std::make_unique<service>(std::move(config));
+std::unique_ptr<link_service>
+make_link_service(link_service::config config, credit_sender& sender) {
+  return std::make_unique<service>(std::move(config), sender);
 }
 
 } // namespace shoal::runtime

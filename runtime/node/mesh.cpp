@@ -100,20 +100,42 @@ private:
   mesh_handler& node_;
 };
 
+/// What links send over TLS, and say.
+class mesh::link_messages final : public credit_sender,
+                                  public data_path_handler,
+                                  public probe_sender {
+public:
+  explicit link_messages(mesh& owner) : owner_(owner) {}
+  std::error_code
+  send_credit(const core::peer_id& to, const link_credit& credit) override {
+    return owner_.send(to, envelope(credit));
+  }
+  std::error_code send_address(const core::peer_id& to,
+                               const paired_address& address) override {
+    return owner_.send(to, envelope(address));
+  }
+  std::error_code
+  send_probe(const core::peer_id& to, const link_probe& probe) override {
+    return owner_.send(to, envelope(probe));
+  }
+  void say(const std::string& line) override { owner_.handler_.say(line); }
+  void complain(const std::string& line) override { owner_.complain(line); }
+
+private:
+  mesh& owner_;
+};
+
 mesh::mesh(mesh_config config, mesh_handler& handler)
   : config_(std::move(config)), handler_(handler), instance_(later_instance()),
+    link_messages_(std::make_unique<link_messages>(*this)),
     inbox_(std::make_unique<inbox>(*this)), gate_(*inbox_),
     tls_handler_(std::make_unique<tls_handler>(*this)) {
   link_service::config links;
   links.self = self();
-  links.send_credit = [this](const core::peer_id& to,
-                             const link_credit& credit) {
-    return send(to, envelope(credit));
-  };
-  const auto say = [this](const std::string& line) { handler_.say(line); };
-  const auto memory = make_tensor_memory(config_.fabrics, say);
+  const auto memory = make_tensor_memory(
+    config_.fabrics, [this](const std::string& line) { handler_.say(line); });
   links.memory = memory;
-  links_ = make_link_service(std::move(links));
+  links_ = make_link_service(std::move(links), *link_messages_);
   data_paths::config paths;
   paths.self = self();
   paths.instance = instance_;
@@ -122,19 +144,8 @@ mesh::mesh(mesh_config config, mesh_handler& handler)
   paths.hello_timeout = config_.hello_timeout;
   paths.links = links_.get();
   paths.memory = memory;
-  paths.send = [this](const core::peer_id& to, const paired_address& address) {
-    return send(to, envelope(address));
-  };
-  paths.say = say;
-  paths.complain = [this](const std::string& line) { complain(line); };
-  paths_ = std::make_unique<data_paths>(std::move(paths));
-  link_prober::config probes;
-  probes.self = self();
-  probes.links = links_.get();
-  probes.ask = [this](const core::peer_id& to, const link_probe& p) {
-    return send(to, envelope(p));
-  };
-  prober_ = std::make_unique<link_prober>(std::move(probes));
+  paths_ = std::make_unique<data_paths>(std::move(paths), *link_messages_);
+  prober_ = std::make_unique<link_prober>(self(), *links_, *link_messages_);
 }
 
 mesh::~mesh() {

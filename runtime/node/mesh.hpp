@@ -127,6 +127,7 @@ public:
 private:
   class tls_handler;
   class inbox;
+  class link_messages;
   void up(const transport::peer_info& peer);
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
@@ -138,6 +139,7 @@ private:
   mesh_config config_;
   mesh_handler& handler_;
   std::uint64_t instance_;
+  std::unique_ptr<link_messages> link_messages_; ///< of links_, paths_, prober_
   std::unique_ptr<link_service> links_;
   std::unique_ptr<inbox> inbox_;
   gate gate_; ///< to the inbox

@@ -167,16 +167,7 @@ void node::impl::start_services() {
   records_ = make_io_device("shoal-records");
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
                               [this](const std::string& line) { say(line); });
-  blob_exchange::config x;
-  x.blobs = store_.get();
-  x.disk = disk_.get();
-  x.send_request = [this](const core::peer_id& to, const blob_request& r) {
-    return mesh_->send(to, envelope(r));
-  };
-  x.send_chunk = [this](const core::peer_id& to, blob_chunk chunk) {
-    return mesh_->send(to, envelope(std::move(chunk)));
-  };
-  exchange_ = make_blob_exchange(std::move(x));
+  exchange_ = make_blob_exchange(*store_, *disk_, *this);
   signs_.timer = life_->expect_sign("the timer of this node");
   signs_.membership = life_->expect_sign("the membership actor");
   signs_.supervisor = life_->expect_sign("the supervisor of jobs");

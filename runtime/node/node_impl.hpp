@@ -50,6 +50,7 @@ inline constexpr std::chrono::seconds look_period{1};
 
 class node::impl final : public life_handler,
                          public mesh_handler,
+                         public blob_sender,
                          public membership_handler,
                          public node_host,
                          public admission_host,
@@ -124,6 +125,16 @@ private:
   }
   void take(const core::peer_id& from, client_request&& m) override;
   void client_gone(const core::peer_id& client) override;
+
+  // blob_sender
+  std::error_code
+  send_request(const core::peer_id& to, const blob_request& request) override {
+    return mesh_->send(to, envelope(request));
+  }
+  std::error_code
+  send_chunk(const core::peer_id& to, blob_chunk chunk) override {
+    return mesh_->send(to, envelope(std::move(chunk)));
+  }
 
   // membership_handler
   void send(const std::vector<core::peer_id>& to,
