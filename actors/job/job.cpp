@@ -102,16 +102,22 @@ job_context job_actor::make_context() {
   out.log = &node().log();
   out.trace = &node().trace();
   out.operations = &node().operations(id());
+  out.owner = this;
   out.post = post_to(address());
-  out.post_after = [this](std::chrono::nanoseconds wait,
-                          std::function<void()> run) {
-    delayed_send(this, wait, later{std::move(run)});
-  };
-  out.send = [this](const core::peer_id& to, core::job_message m) {
-    node().send(to, std::move(m));
-  };
-  out.say = [this](const std::string& line) { node().say(line); };
   return out;
+}
+
+void job_actor::post_after(std::chrono::nanoseconds wait,
+                           std::function<void()> run) {
+  delayed_send(this, wait, later{std::move(run)});
+}
+
+void job_actor::send_to(const core::peer_id& to, core::job_message message) {
+  node().send(to, std::move(message));
+}
+
+void job_actor::say(const std::string& line) {
+  node().say(line);
 }
 
 caf::behavior job_actor::make_behavior() {
