@@ -68,7 +68,7 @@ struct connection {
 inline constexpr std::size_t fabrics_max = 5; ///< index: fabric_kind
 
 struct peer {
-  std::array<connection, fabrics_max> on;
+  std::array<connection, fabrics_max> connections;
   std::map<bulk_tag, receive_ptr> receives;
   std::map<bulk_tag, sending_ptr> sends;
   std::deque<receive_ptr> held;    ///< waiting for a fabric or for room
