@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(bugs_of_a_shell_are_found) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(recorded_traces,
-                      *boost::unit_test::enable_if<seeds_hold>())
+                      *boost::unit_test::precondition(traces_hold))
 
 const std::uint64_t of_shoals[] = {
   0xf859e607eae735fd, 0xdfde018aeb0aadf9, 0x1a911aa65a647a06,

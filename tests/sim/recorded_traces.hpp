@@ -1,12 +1,12 @@
-// tests/sim/recorded_traces.hpp -- what seeds did when their traces were recorded.
+// tests/sim/recorded_traces.hpp -- compares runs with their recorded traces.
 //
 // A refactoring that changes what a run does, or the order in which it draws
-// random numbers, changes its trace. `meson test -C build --suite traces` checks
-// those of a few seeds of each simulation, in seconds.
+// random numbers, changes its trace. `meson test -C build --suite traces`
+// checks those of a few seeds of each simulation, in seconds.
 //
 // A change that is meant to change runs fails there, too: the test prints the
-// traces as they are now. Run more seeds first (`--suite sim`), then put the new
-// ones where the old ones are, in the same commit.
+// traces as they are now. Run more seeds first (`--suite sim`), then put the
+// new ones where the old ones are, in the same commit.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -25,6 +25,12 @@ inline constexpr bool seeds_hold = false;
 #else
 inline constexpr bool seeds_hold = true;
 #endif
+
+/// For boost::unit_test::precondition.
+inline boost::test_tools::assertion_result
+traces_hold(boost::unit_test::test_unit_id) {
+  return seeds_hold;
+}
 
 /// @param recorded of seeds 1, 2, ...
 /// @param trace_of runs a seed

@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(the_same_seed_runs_the_same_way) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(recorded_traces,
-                      *boost::unit_test::enable_if<shoal::sim::seeds_hold>())
+                      *boost::unit_test::precondition(shoal::sim::traces_hold))
 
 const std::uint64_t of_jobs[] = {
   0xebc3353335e99d7f, 0xa19ff19b34c71ef1, 0x5dd7d1acd396bcac,

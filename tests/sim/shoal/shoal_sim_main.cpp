@@ -6,10 +6,11 @@
 //             [--traces]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
-// its trace hash; --traces prints those of all, to compare two builds. --twice runs each again, which must give the same trace.
-// --speed: 8 peers and, by default, speed_seeds; prints the ratio of simulated
-// time to processor time. Exit code 1 and the command that repeats the run if
-// one fails, or if too many lose their quorum.
+// its trace hash; --traces prints those of all, to compare two builds. --twice
+// runs each again, which must give the same trace. --speed: 8 peers and, by
+// default, speed_seeds; prints the ratio of simulated time to processor time.
+// Exit code 1 and the command that repeats the run if one fails, or if too many
+// lose their quorum.
 #include "tests/sim/shoal/shoal_sim.hpp"
 
 #include <algorithm>

@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(each_mutant_of_islands_is_found_by_its_seed,
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(recorded_traces,
-                      *boost::unit_test::enable_if<seeds_hold>())
+                      *boost::unit_test::precondition(traces_hold))
 
 // Of shoal_result::order.
 const std::uint64_t of_one_job[] = {
