@@ -207,8 +207,9 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
     self->state = {};
     self->state.turn = turn;
     self->state.told = told;
-    self->state.report.on = {config.world->job, config.plan->digest,
-                             config.plan->where.since, config.world->island};
+    self->state.report.header = {config.world->job, config.plan->digest,
+                                 config.plan->where.since,
+                                 config.world->island};
     self->state.report.step = step;
     self->state.publisher = publisher;
   };
@@ -234,7 +235,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
     },
     [=](const checkpoint_over& m) {
       writer_state& s = self->state;
-      if (m.step < s.report.step || s.report.on.digest == 0
+      if (m.step < s.report.step || s.report.header.digest == 0
           || (s.last && s.what))
         return;
       begin(s.report.step, s.publisher); // stops reporting it

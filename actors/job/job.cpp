@@ -102,16 +102,22 @@ job_context job_actor::make_context() {
   out.log = &node().log();
   out.trace = &node().trace();
   out.operations = &node().operations(id());
+  out.owner = this;
   out.post = post_to(address());
-  out.post_after = [this](std::chrono::nanoseconds wait,
-                          std::function<void()> run) {
-    delayed_send(this, wait, later{std::move(run)});
-  };
-  out.send = [this](const core::peer_id& to, core::job_message m) {
-    node().send(to, std::move(m));
-  };
-  out.say = [this](const std::string& line) { node().say(line); };
   return out;
+}
+
+void job_actor::post_after(std::chrono::nanoseconds wait,
+                           std::function<void()> run) {
+  delayed_send(this, wait, later{std::move(run)});
+}
+
+void job_actor::send_to(const core::peer_id& to, core::job_message message) {
+  node().send(to, std::move(message));
+}
+
+void job_actor::say(const std::string& line) {
+  node().say(line);
 }
 
 caf::behavior job_actor::make_behavior() {
@@ -138,7 +144,7 @@ caf::behavior job_actor::make_behavior() {
       if (rescue_.begun())
         return;
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
-        if (w->on.digest == digest())
+        if (w->header.digest == digest())
           actors_.pass(shards_told{m.from, *w});
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
@@ -479,7 +485,7 @@ void job_actor::act(const committed& a) {
   if (!a.publish)
     return;
   core::progress p;
-  p.on = a.on;
+  p.header = a.header;
   p.record = a.record;
   p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();

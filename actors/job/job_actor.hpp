@@ -41,6 +41,7 @@
 namespace shoal::actors {
 
 class job_actor : public caf::event_based_actor,
+                  private job_owner,
                   private job_text::events,
                   private job_evaluation::events,
                   private unit_moves::events,
@@ -68,6 +69,13 @@ private:
 
   job_context make_context();
   std::uint64_t digest() const { return here_.digest(); }
+
+  // job_owner
+  void
+  post_after(std::chrono::nanoseconds wait, std::function<void()> run) override;
+  void send_to(const core::peer_id& to, core::job_message message) override;
+  void say(const std::string& line) override;
+  core::nanoseconds now() const override { return steady_now(); }
 
   // Events of the parts.
   void text_loaded(const job_text::text_ptr& text) override;

@@ -101,6 +101,16 @@ void run_once(runtime::client& client, const runtime::run_config& run,
     failed("ended as " + watcher.ended());
 }
 
+/// In a node's process: tells when all nodes are in its view.
+struct meeting final : runtime::node_observer {
+  void agreed(const core::view& v, bool member) override {
+    if (member && v.members.size() == wanted)
+      say_so("together");
+  }
+  std::size_t wanted = 0;
+  local_nodes::sayer say_so;
+};
+
 } // namespace
 
 double pipeline_times::over_ideal() const {
@@ -108,16 +118,15 @@ double pipeline_times::over_ideal() const {
 }
 
 pipeline_times measure_pipeline(int stages, int runs) {
-  const std::size_t wanted = std::size_t(stages);
-  local_nodes all(stages, [wanted](runtime::node_config& c,
-                                   runtime::role_table& roles,
-                                   const local_nodes::sayer& say) {
-    actors::add_builtin(roles);
-    c.observer.agreed = [say, wanted](const core::view& v, bool member) {
-      if (member && v.members.size() == wanted)
-        say("together");
-    };
-  });
+  meeting met;
+  met.wanted = std::size_t(stages);
+  local_nodes all(stages,
+                  [&met](runtime::node_config& c, runtime::role_table& roles,
+                         const local_nodes::sayer& say) {
+                    actors::add_builtin(roles);
+                    met.say_so = say;
+                    c.observer = &met;
+                  });
   while (all.line(0).first != "together") {
   }
   runtime::client_config c;

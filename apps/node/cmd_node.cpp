@@ -103,7 +103,7 @@ const json_table<view_numbers>& view_table() {
 }
 
 /// Prints a node's lines, as text or as JSON. A stalled reader delays nothing.
-class printer {
+class printer final : public runtime::node_observer {
 public:
   /// @param looks  whether the node looks for other peers
   printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
@@ -111,8 +111,12 @@ public:
     out_.line(shape(event, core::shown(text)));
   }
 
+  void ready(const std::string& text) override { line("ready", text); }
+  void waiting(const std::string& text) override { line("waiting", text); }
+  void say(const std::string& text) override { line("say", text); }
+  void stopped(const std::string& why) override { line("stopped", why); }
   /// A view; as JSON also with its numbers.
-  void view(const core::view& v, bool member) {
+  void agreed(const core::view& v, bool member) override {
     const std::string text =
       core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
     before_ = v;
@@ -196,16 +200,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.trusted_networks = o.trusted_networks;
   c.memory_bytes = memory;
   c.trace_file = o.trace;
-  auto to = [&out](const char* event) {
-    return [&out, event](const std::string& text) { out.line(event, text); };
-  };
-  c.observer.ready = to("ready");
-  c.observer.agreed = [&out](const core::view& v, bool member) {
-    out.view(v, member);
-  };
-  c.observer.waiting = to("waiting");
-  c.observer.say = to("say");
-  c.observer.stopped = to("stopped");
+  c.observer = &out;
   return c;
 }
 

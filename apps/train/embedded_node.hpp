@@ -28,7 +28,7 @@ namespace shoal::apps {
 /// A node in this process and its directory, both removed at the end.
 class embedded_node {
 public:
-  embedded_node(const train_options& o, progress& out) {
+  embedded_node(const train_options& o, progress& out) : shows_(out) {
     runtime::remove_abandoned_dirs(std::filesystem::temp_directory_path(),
                                    runtime::train_folder);
     folder_ = std::filesystem::temp_directory_path()
@@ -49,11 +49,7 @@ public:
       c.spare_blobs = spare_;
     }
     c.discover = false;
-    // The command shows its job's log, and the reason of a failure: not twice.
-    c.observer.say = [&out](const std::string& text) {
-      if (!text.starts_with("[job] "))
-        out.aside(text);
-    };
+    c.observer = &shows_;
     runtime::role_table roles;
     actors::add_builtin(roles);
     node_ = std::make_unique<runtime::node>(c, roles);
@@ -105,6 +101,19 @@ public:
   bool is_full() const { return both_full_; }
 
 private:
+  /// The command shows its job's log, and the reason of a failure: not twice.
+  class node_lines final : public runtime::node_observer {
+  public:
+    explicit node_lines(progress& out) : out_(out) {}
+    void say(const std::string& text) override {
+      if (!text.starts_with("[job] "))
+        out_.aside(text);
+    }
+
+  private:
+    progress& out_;
+  };
+
   static constexpr const char* spare_name = ".spare-";
 
   static void remove_spares(const std::filesystem::path& checkpoints) {
@@ -138,6 +147,7 @@ private:
       throw std::system_error(errno, std::generic_category(), folder.string());
   }
 
+  node_lines shows_;
   runtime::memory_keeper keeper_;
   std::filesystem::path folder_;
   std::unique_ptr<runtime::node> node_;

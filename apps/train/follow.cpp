@@ -51,34 +51,46 @@ constexpr std::chrono::milliseconds retry_after{2000};
 constexpr std::chrono::milliseconds look_again{100};
 
 /// Asks by a client of its own: the other one waits for events.
-auto getter(runtime::client_config at) {
-  at.say = {};
-  return [at, client = std::shared_ptr<runtime::client>(),
-          asked = std::string()](
-           const std::string& where, const core::blob_digest& digest,
-           const checkpoint_fetcher::piece& sink, std::string& why) mutable {
-    if (!client || asked != where) { // a folder of this machine, or an address
-      runtime::client_config c = at;
-      if (fs::path(where).is_absolute())
-        c.data_dir = where;
-      else
-        c.addresses.insert(c.addresses.begin(), where);
-      asked = where;
-      client = std::make_shared<runtime::client>(c);
-      if (const auto error = client->connect()) {
-        why = client->text();
-        client = nullptr;
+class node_blobs final : public blob_source {
+public:
+  explicit node_blobs(runtime::client_config at) : at_(std::move(at)) {
+    at_.say = {};
+  }
+
+  std::error_code get(const std::string& where, const core::blob_digest& digest,
+                      const piece& sink, std::string& why) override {
+    if (!client_ || asked_ != where) // a folder of this machine, or an address
+      if (const auto error = connect(where, why))
         return error;
-      }
-    }
-    const auto error = client->get_blob(digest, sink);
+    const auto error = client_->get_blob(digest, sink);
     if (error) {
-      why = client->text();
-      client = nullptr; // the next one begins anew
+      why = client_->text();
+      client_ = nullptr; // the next one begins anew
     }
     return error;
-  };
-}
+  }
+
+private:
+  std::error_code connect(const std::string& where, std::string& why) {
+    runtime::client_config c = at_;
+    if (fs::path(where).is_absolute())
+      c.data_dir = where;
+    else
+      c.addresses.insert(c.addresses.begin(), where);
+    asked_ = where;
+    client_ = std::make_unique<runtime::client>(c);
+    const auto error = client_->connect();
+    if (error) {
+      why = client_->text();
+      client_ = nullptr;
+    }
+    return error;
+  }
+
+  runtime::client_config at_;
+  std::unique_ptr<runtime::client> client_;
+  std::string asked_;
+};
 
 } // namespace
 
@@ -87,10 +99,9 @@ follower::follower(runtime::client& client, progress& out, follow_host& host,
   : client_(client), out_(out), host_(host), config_(std::move(config)) {
   if (config_.folder.empty())
     return;
-  checkpoint_fetcher::config f;
-  f.folder = config_.folder / "checkpoint";
-  f.get = getter(config_.at);
-  fetcher_ = std::make_unique<checkpoint_fetcher>(std::move(f));
+  source_ = std::make_unique<node_blobs>(config_.at);
+  fetcher_ = std::make_unique<checkpoint_fetcher>(config_.folder / "checkpoint",
+                                                  *source_);
 }
 
 std::error_code follower::run(core::job_id job) {
@@ -208,10 +219,8 @@ void follower::spare_one(const job_event& last) {
       .string();
   if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
     return;
-  checkpoint_fetcher::config c;
-  c.folder = folder;
-  c.get = getter(config_.at);
-  checkpoint_fetcher spare(std::move(c));
+  node_blobs source(config_.at);
+  checkpoint_fetcher spare(folder, source);
   spare.want(last, client_.where());
   spare.settle([this] { return host_.gives_up(); });
   if (const auto o = spare.take())

@@ -125,6 +125,7 @@ private:
   bool trying_ = false; ///< again: what fails is not said each time
   core::job_id job_ = 0;
   checkpoint_offer offer_;
+  std::unique_ptr<blob_source> source_;         ///< of fetcher_
   std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder
 };
 

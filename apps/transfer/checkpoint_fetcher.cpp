@@ -15,8 +15,8 @@ namespace shoal::apps {
 
 namespace fs = std::filesystem;
 
-checkpoint_fetcher::checkpoint_fetcher(config c)
-  : config_(std::move(c)), thread_([this] { run(); }) {
+checkpoint_fetcher::checkpoint_fetcher(fs::path folder, blob_source& source)
+  : folder_(std::move(folder)), source_(source), thread_([this] { run(); }) {
 }
 
 checkpoint_fetcher::~checkpoint_fetcher() {
@@ -88,7 +88,7 @@ void checkpoint_fetcher::run() {
 
 checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   const fs::path folder =
-    config_.folder / ("step-" + std::to_string(w.checkpoint.step));
+    folder_ / ("step-" + std::to_string(w.checkpoint.step));
   const fs::path partial = folder.string() + ".partial";
   std::error_code ignored;
   auto failed = [&](const std::string& why) {
@@ -101,8 +101,9 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
     return out;
   };
   std::string why;
-  auto get = [&](const core::blob_digest& digest, const piece& sink) {
-    return config_.get(
+  auto get = [&](const core::blob_digest& digest,
+                 const blob_source::piece& sink) {
+    return source_.get(
       w.where, digest,
       [&](std::span<const std::byte> bytes) {
         return stopping() ? std::make_error_code(std::errc::operation_canceled)

@@ -7,7 +7,7 @@
 // renamed: a folder that exists is complete. It contains checksums of its
 // weights (runtime/model/files/checksums.hpp).
 //
-// Threads: call it from one; `get` is called on the fetcher's.
+// Threads: call it from one; it calls its source on its own.
 // Errors:  an outcome without a folder has the reason.
 // Limits:  one in progress, one waiting; outcomes are kept until they are
 //          taken.
@@ -29,18 +29,20 @@
 
 namespace shoal::apps {
 
-class checkpoint_fetcher {
+/// Where a fetcher gets blobs from. Called on its thread.
+class blob_source {
 public:
   using piece = std::function<std::error_code(std::span<const std::byte>)>;
-  struct config {
-    std::filesystem::path folder; ///< parent of step-N/
-    /// Fetches a blob, piece by piece, through the node `where`; returns the
-    /// error of a piece. `why` gets the error as text.
-    std::function<std::error_code(const std::string& where,
-                                  const core::blob_digest& digest,
-                                  const piece& sink, std::string& why)>
-      get;
-  };
+  virtual ~blob_source() = default;
+  /// Fetches a blob, piece by piece, through the node `where`; returns the
+  /// error of a piece. `why` gets the error as text.
+  virtual std::error_code
+  get(const std::string& where, const core::blob_digest& digest,
+      const piece& sink, std::string& why) = 0;
+};
+
+class checkpoint_fetcher {
+public:
   /// The result for one checkpoint.
   struct outcome {
     runtime::job_event asked;
@@ -52,7 +54,9 @@ public:
     bool unwritten = false;
   };
 
-  explicit checkpoint_fetcher(config c);
+  /// @param folder parent of step-N/
+  /// @pre `source` outlives it
+  checkpoint_fetcher(std::filesystem::path folder, blob_source& source);
   /// Cancels the fetch in progress.
   ~checkpoint_fetcher();
   checkpoint_fetcher(const checkpoint_fetcher&) = delete;
@@ -77,7 +81,8 @@ private:
   outcome fetch(const wish& w);
   bool stopping();
 
-  config config_;
+  std::filesystem::path folder_;
+  blob_source& source_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<wish> next_;

@@ -1,7 +1,7 @@
 // runtime/control/control.cpp -- connections of clients, and their requests.
 #include "runtime/control/control.hpp"
 
-#include "runtime/control/desk.hpp"
+#include "runtime/control/client_requests.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
 #include "runtime/jobs/job_journal.hpp"
@@ -47,7 +47,7 @@ struct connection {
 class control::impl {
 public:
   impl(const fs::path& socket, control_handler& node)
-    : socket_(socket), node_(node), desk_(node, [this] { wake(); }) {
+    : socket_(socket), node_(node), requests_(node, [this] { wake(); }) {
     wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     listener_ = listen_unix(socket);
     listening_ = node_.journal().listen([this](core::job_id) { wake(); });
@@ -90,7 +90,7 @@ public:
   }
 
   void answered(std::uint64_t token, outcome o) {
-    desk_.answered(token, std::move(o));
+    requests_.answered(token, std::move(o));
   }
 
 private:
@@ -108,12 +108,12 @@ private:
   void run() {
     while (!stopped_) {
       take_far();
-      desk_.work(clock::now());
+      requests_.work(clock::now());
       for (connection& c : near_)
         flush(c);
       std::erase_if(near_, [this](connection& c) {
         if (c.dead)
-          desk_.forget(c.key);
+          requests_.forget(c.key);
         return c.dead;
       });
       wait();
@@ -148,7 +148,7 @@ private:
 
   /// Time until the next action that no descriptor announces; -1: none.
   int timeout_ms(clock::time_point now, bool accepts) const {
-    std::optional<clock::time_point> due = desk_.due();
+    std::optional<clock::time_point> due = requests_.due();
     if (!accepts)
       due = std::min(due.value_or(accept_again_), accept_again_);
     if (!due)
@@ -202,12 +202,12 @@ private:
       return;
     }
     c.busy = true;
-    desk_.ask(c.key, std::get<client_request>(std::move(e)),
-              [this, key = c.key](const client_reply& reply) {
-                for (connection& to : near_)
-                  if (to.key == key)
-                    answer(to, reply);
-              });
+    requests_.ask(c.key, std::get<client_request>(std::move(e)),
+                  [this, key = c.key](const client_reply& reply) {
+                    for (connection& to : near_)
+                      if (to.key == key)
+                        answer(to, reply);
+                  });
   }
 
   void answer(connection& c, const client_reply& reply) {
@@ -241,17 +241,17 @@ private:
       auto known = far_.find(r.who);
       if (r.gone) {
         if (known != far_.end()) {
-          desk_.forget(known->second);
+          requests_.forget(known->second);
           far_.erase(known);
         }
         continue;
       }
       if (known == far_.end())
         known = far_.emplace(r.who, ++last_key_).first;
-      desk_.ask(known->second, std::move(r.request),
-                [this, who = r.who](const client_reply& reply) {
-                  node_.send(who, reply);
-                });
+      requests_.ask(known->second, std::move(r.request),
+                    [this, who = r.who](const client_reply& reply) {
+                      node_.send(who, reply);
+                    });
     }
   }
 
@@ -259,7 +259,7 @@ private:
   control_handler& node_;
   unique_fd wake_;
   unique_fd listener_;
-  desk desk_;
+  client_requests requests_;
   std::list<connection> near_;
   std::map<core::peer_id, client_key> far_;
   client_key last_key_ = 0;

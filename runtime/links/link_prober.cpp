@@ -58,7 +58,8 @@ struct link_prober::state : std::enable_shared_from_this<state> {
     std::size_t received = 0;
   };
 
-  explicit state(config c) : settings(std::move(c)) {}
+  state(const core::peer_id& me, link_hub& l, probe_sender& s)
+    : self(me), links(l), sender(s) {}
 
   static std::shared_ptr<std::vector<std::byte>>
   memory_for(const link_probe& p) {
@@ -81,12 +82,11 @@ struct link_prober::state : std::enable_shared_from_this<state> {
       to = out->peer;
       from = out->bytes(i);
     }
-    settings.links->send(
-      to, {plan, probe_link, i}, std::move(from),
-      [weak = weak_from_this(), plan, i](std::error_code error) {
-        if (auto self = weak.lock())
-          error ? self->end_out(plan) : self->send(plan, i + 1);
-      });
+    links.send(to, {plan, probe_link, i}, std::move(from),
+               [weak = weak_from_this(), plan, i](std::error_code error) {
+                 if (auto self = weak.lock())
+                   error ? self->end_out(plan) : self->send(plan, i + 1);
+               });
   }
 
   void end_out(std::uint64_t plan) {
@@ -122,7 +122,7 @@ struct link_prober::state : std::enable_shared_from_this<state> {
       begun = *in;
     }
     for (std::uint32_t i = 0; i < begun.count(); ++i)
-      settings.links->expect(
+      links.expect(
         begun.peer, {begun.plan, probe_link, i}, begun.bytes(i),
         [weak = weak_from_this(), plan = begun.plan](std::error_code) {
           if (auto self = weak.lock())
@@ -130,7 +130,9 @@ struct link_prober::state : std::enable_shared_from_this<state> {
         });
   }
 
-  config settings;
+  core::peer_id self{};
+  link_hub& links;
+  probe_sender& sender;
   std::mutex mutex;        ///< guards what follows; not held in calls to links
   clock::time_point now{}; ///< as of tick() and asked()
   std::optional<probe> out;
@@ -140,8 +142,9 @@ struct link_prober::state : std::enable_shared_from_this<state> {
   std::mt19937_64 random{std::random_device{}()};
 };
 
-link_prober::link_prober(config c)
-  : state_(std::make_shared<state>(std::move(c))) {
+link_prober::link_prober(const core::peer_id& self, link_hub& links,
+                         probe_sender& sender)
+  : state_(std::make_shared<state>(self, links, sender)) {
 }
 
 link_prober::~link_prober() = default;
@@ -169,18 +172,18 @@ void link_prober::tick(clock::time_point now, std::span<const pair> unknown) {
       state_->out = begun =
         state::probe{u.peer,
                      what,
-                     plan_of(state_->settings.self, u.peer, what.nonce),
+                     plan_of(state_->self, u.peer, what.nonce),
                      0,
                      now + probe_timeout,
                      state::memory_for(what)};
     }
   }
   for (const auto plan : late)
-    state_->settings.links->cancel(plan);
+    state_->links.cancel(plan);
   state_->expect_next();
   if (!begun)
     return;
-  if (state_->settings.ask(begun->peer, begun->what))
+  if (state_->sender.send_probe(begun->peer, begun->what))
     state_->end_out(begun->plan);
   else
     state_->send(begun->plan, 0);
@@ -197,8 +200,7 @@ void link_prober::asked(const core::peer_id& from, const link_probe& p,
         || spent + bytes_of(p) > pair_bytes_max)
       return;
     spent += bytes_of(p);
-    state_->waiting.push_back({from, p,
-                               plan_of(from, state_->settings.self, p.nonce), 0,
+    state_->waiting.push_back({from, p, plan_of(from, state_->self, p.nonce), 0,
                                now + probe_timeout, nullptr});
   }
   state_->expect_next();
@@ -218,7 +220,7 @@ void link_prober::gone(const core::peer_id& peer) {
                   [&](const auto& p) { return p.peer == peer; });
   }
   for (const auto plan : ended)
-    state_->settings.links->cancel(plan);
+    state_->links.cancel(plan);
   state_->expect_next();
 }
 

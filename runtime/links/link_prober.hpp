@@ -12,7 +12,7 @@
 // transfers at most pair_bytes_max in each direction while it is up: beyond
 // that, requests are ignored.
 //
-// Threads: any; `ask` must not call back.
+// Threads: any.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -20,11 +20,19 @@
 #include "runtime/wire/messages.hpp" // link_probe
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <span>
 
 namespace shoal::runtime {
+
+/// How a prober asks peers. Called on any thread; must not wait, nor call the
+/// prober.
+class probe_sender {
+public:
+  virtual ~probe_sender() = default;
+  virtual std::error_code
+  send_probe(const core::peer_id& to, const link_probe& probe) = 0;
+};
 
 class link_prober {
 public:
@@ -38,11 +46,6 @@ public:
   static constexpr std::uint32_t small_count = 8; ///< per probe
   static constexpr std::uint32_t bulk_count = 2;
 
-  struct config {
-    core::peer_id self{};
-    link_hub* links = nullptr; ///< outlives the prober
-    std::function<std::error_code(const core::peer_id&, const link_probe&)> ask;
-  };
   /// A pair that is up, and the values that are unknown for the fabric it uses.
   struct pair {
     core::peer_id peer{};
@@ -50,7 +53,8 @@ public:
     bool bandwidth = false;
   };
 
-  explicit link_prober(config c);
+  /// @pre `links` and `sender` outlive it
+  link_prober(const core::peer_id& self, link_hub& links, probe_sender& sender);
   ~link_prober();
 
   /// Starts a probe of one of `unknown` if none is in progress.

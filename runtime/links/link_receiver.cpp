@@ -61,7 +61,7 @@ void state::flush_receives(peer& p) {
 bool state::post(peer& p, const receive_ptr& r) {
   for (const auto kind : settings.preference) {
     auto* f = fabric_of(kind);
-    auto& c = p.on[index(kind)];
+    auto& c = p.connections[index(kind)];
     if (!f || !c.up)
       continue;
     auto own = std::make_unique<posting>(posting{shared_from_this(), r});

@@ -67,7 +67,7 @@ void state::start(peer& p, const sending_ptr& s, const link_credit& c) {
   s->held_ticks = 0;
   s->next.reset();
   const auto was = s->at;
-  if (!fabric_of(c.fabric) || !p.on[index(c.fabric)].up) {
+  if (!fabric_of(c.fabric) || !p.connections[index(c.fabric)].up) {
     s->at = sending::stage::granted;
   } else if (!push(p, s)) {
     s->at = sending::stage::blocked;
@@ -79,7 +79,7 @@ void state::start(peer& p, const sending_ptr& s, const link_credit& c) {
 
 /// @returns false if the fabric's queue is full.
 bool state::push(peer& p, const sending_ptr& s) {
-  auto& c = p.on[index(s->fabric)];
+  auto& c = p.connections[index(s->fabric)];
   s->generation = c.generation;
   auto own = std::make_unique<posting>(posting{shared_from_this(), s});
   const auto begun = now_ns();

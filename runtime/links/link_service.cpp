@@ -41,7 +41,7 @@ transport::fabric* state::fabric_of(fabric_kind kind) const {
 }
 
 bool state::anywhere(const peer& p) const {
-  return std::any_of(p.on.begin(), p.on.end(),
+  return std::any_of(p.connections.begin(), p.connections.end(),
                      [](const connection& c) { return c.up; });
 }
 
@@ -54,7 +54,7 @@ void state::add_fabric(fabric_kind kind, transport::fabric& f) {
 
 void state::up(fabric_kind kind, const peer_id& id) {
   auto& p = peers[id];
-  auto& c = p.on[index(kind)];
+  auto& c = p.connections[index(kind)];
   c.up = true;
   ++c.generation;
   if (kind == settings.control) { // messages in transit may be lost
@@ -75,14 +75,14 @@ void state::up(fabric_kind kind, const peer_id& id) {
 }
 
 void state::down(fabric_kind kind, const peer_id& id) {
-  connection_lost(id, kind, peers[id].on[index(kind)].generation);
+  connection_lost(id, kind, peers[id].connections[index(kind)].generation);
   flush_all();
 }
 
 void state::connection_lost(const peer_id& id, fabric_kind kind,
                             std::uint64_t generation) {
   auto& p = peers[id];
-  auto& c = p.on[index(kind)];
+  auto& c = p.connections[index(kind)];
   if (!c.up || c.generation != generation)
     return;
   c.up = false;
@@ -154,7 +154,7 @@ void state::send_credit(const peer_id& to, const link_credit& c) {
 
 void state::flush_outbox(const peer_id& id, peer& p) {
   while (!p.outbox.empty()) {
-    if (settings.send_credit(id, p.outbox.front()) == errc::would_block) {
+    if (sender.send_credit(id, p.outbox.front()) == errc::would_block) {
       stuck.insert(id);
       return;
     }
@@ -192,7 +192,7 @@ void state::tick() {
 
 /// The control fabric stays: the news of the failure came over it.
 void state::drop(const peer_id& id, peer& p, fabric_kind kind) {
-  auto& c = p.on[index(kind)];
+  auto& c = p.connections[index(kind)];
   if (kind == settings.control || !c.up || c.dropped == c.generation)
     return;
   c.dropped = c.generation;
@@ -241,7 +241,7 @@ void state::cancel(std::uint64_t plan) {
 void state::close() {
   closed = true;
   for (auto& [id, p] : peers) {
-    for (auto& c : p.on)
+    for (auto& c : p.connections)
       c.up = false;
     all_down(p, errc::canceled);
   }
@@ -255,8 +255,8 @@ namespace {
 
 class service final : public link_service {
 public:
-  explicit service(config c)
-    : state_(std::make_shared<links::state>(std::move(c))) {}
+  service(config c, credit_sender& sender)
+    : state_(std::make_shared<links::state>(std::move(c), sender)) {}
 
   ~service() override { close(); }
 
@@ -384,8 +384,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<link_service> make_link_service(link_service::config config) {
-  return std::make_unique<service>(std::move(config));
+std::unique_ptr<link_service>
+make_link_service(link_service::config config, credit_sender& sender) {
+  return std::make_unique<service>(std::move(config), sender);
 }
 
 } // namespace shoal::runtime

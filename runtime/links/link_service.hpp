@@ -41,16 +41,21 @@
 
 namespace shoal::runtime {
 
+/// How a link service tells peers of its grants. Called on any thread; must
+/// not wait.
+class credit_sender {
+public:
+  virtual ~credit_sender() = default;
+  /// Sends a credit to a peer on the control fabric (TLS), in order. On
+  /// would_block it is kept and tried again at the next event or tick().
+  virtual std::error_code
+  send_credit(const transport::peer_id& to, const link_credit& credit) = 0;
+};
+
 class link_service : public link_hub {
 public:
   struct config {
     transport::peer_id self{};
-    /// Sends a credit to a peer on the control fabric (TLS), in order. On
-    /// would_block the credit is kept and tried again at the next event or
-    /// tick().
-    std::function<std::error_code(const transport::peer_id& to,
-                                  const link_credit& credit)>
-      send_credit;
     /// The fabric over which credits go: when it comes up again, all
     /// outstanding ones are repeated.
     fabric_kind control = fabric_kind::tls;
@@ -112,6 +117,8 @@ public:
 /// "tls", "shm", "rdma", "ucx-tcp": the names of fabrics as users see them.
 const char* name_of(fabric_kind kind);
 
-std::unique_ptr<link_service> make_link_service(link_service::config config);
+/// @pre `sender` outlives it
+std::unique_ptr<link_service>
+make_link_service(link_service::config config, credit_sender& sender);
 
 } // namespace shoal::runtime

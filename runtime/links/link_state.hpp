@@ -68,7 +68,7 @@ struct connection {
 inline constexpr std::size_t fabrics_max = 5; ///< index: fabric_kind
 
 struct peer {
-  std::array<connection, fabrics_max> on;
+  std::array<connection, fabrics_max> connections;
   std::map<bulk_tag, receive_ptr> receives;
   std::map<bulk_tag, sending_ptr> sends;
   std::deque<receive_ptr> held;    ///< waiting for a fabric or for room
@@ -101,7 +101,8 @@ struct way_stat {
 };
 
 struct state : std::enable_shared_from_this<state> {
-  explicit state(link_service::config c) : settings(std::move(c)) {}
+  state(link_service::config c, credit_sender& s)
+    : settings(std::move(c)), sender(s) {}
 
   // Both directions; link_service.cpp.
   void add_fabric(fabric_kind kind, transport::fabric& f);
@@ -151,6 +152,7 @@ struct state : std::enable_shared_from_this<state> {
   void end(const sending_ptr& s, std::error_code result);
 
   link_service::config settings;
+  credit_sender& sender;
   serial events;
   bool closed = false;
   std::array<transport::fabric*, fabrics_max> fabrics{};

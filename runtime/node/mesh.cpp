@@ -68,7 +68,7 @@ public:
     owner_.links_->credit_received(from, m);
   }
   void take(const peer& from, paired_address&& m) override {
-    owner_.ways_->take(from, m);
+    owner_.paths_->take(from, m);
   }
   void take(const peer& from, link_probe&& m) override {
     owner_.prober_->asked(from, m, steady_clock::now());
@@ -100,41 +100,52 @@ private:
   mesh_handler& node_;
 };
 
+/// What links send over TLS, and say.
+class mesh::link_messages final : public credit_sender,
+                                  public data_path_handler,
+                                  public probe_sender {
+public:
+  explicit link_messages(mesh& owner) : owner_(owner) {}
+  std::error_code
+  send_credit(const core::peer_id& to, const link_credit& credit) override {
+    return owner_.send(to, envelope(credit));
+  }
+  std::error_code send_address(const core::peer_id& to,
+                               const paired_address& address) override {
+    return owner_.send(to, envelope(address));
+  }
+  std::error_code
+  send_probe(const core::peer_id& to, const link_probe& probe) override {
+    return owner_.send(to, envelope(probe));
+  }
+  void say(const std::string& line) override { owner_.handler_.say(line); }
+  void complain(const std::string& line) override { owner_.complain(line); }
+
+private:
+  mesh& owner_;
+};
+
 mesh::mesh(mesh_config config, mesh_handler& handler)
   : config_(std::move(config)), handler_(handler), instance_(later_instance()),
+    link_messages_(std::make_unique<link_messages>(*this)),
     inbox_(std::make_unique<inbox>(*this)), gate_(*inbox_),
     tls_handler_(std::make_unique<tls_handler>(*this)) {
   link_service::config links;
   links.self = self();
-  links.send_credit = [this](const core::peer_id& to,
-                             const link_credit& credit) {
-    return send(to, envelope(credit));
-  };
-  const auto say = [this](const std::string& line) { handler_.say(line); };
-  const auto memory = make_tensor_memory(config_.fabrics, say);
+  const auto memory = make_tensor_memory(
+    config_.fabrics, [this](const std::string& line) { handler_.say(line); });
   links.memory = memory;
-  links_ = make_link_service(std::move(links));
-  paired_ways::config ways;
-  ways.self = self();
-  ways.instance = instance_;
-  ways.host = config_.host;
-  ways.may = config_.fabrics;
-  ways.hello_timeout = config_.hello_timeout;
-  ways.links = links_.get();
-  ways.memory = memory;
-  ways.send = [this](const core::peer_id& to, const paired_address& address) {
-    return send(to, envelope(address));
-  };
-  ways.say = say;
-  ways.complain = [this](const std::string& line) { complain(line); };
-  ways_ = std::make_unique<paired_ways>(std::move(ways));
-  link_prober::config probes;
-  probes.self = self();
-  probes.links = links_.get();
-  probes.ask = [this](const core::peer_id& to, const link_probe& p) {
-    return send(to, envelope(p));
-  };
-  prober_ = std::make_unique<link_prober>(std::move(probes));
+  links_ = make_link_service(std::move(links), *link_messages_);
+  data_paths::config paths;
+  paths.self = self();
+  paths.instance = instance_;
+  paths.host = config_.host;
+  paths.may = config_.fabrics;
+  paths.hello_timeout = config_.hello_timeout;
+  paths.links = links_.get();
+  paths.memory = memory;
+  paths_ = std::make_unique<data_paths>(std::move(paths), *link_messages_);
+  prober_ = std::make_unique<link_prober>(self(), *links_, *link_messages_);
 }
 
 mesh::~mesh() {
@@ -173,14 +184,14 @@ void mesh::open() {
   }
   links_->add_fabric(fabric_kind::tls, *tls_);
   tls_ready_ = tls_.get();
-  ways_->open();
+  paths_->open();
 }
 
 void mesh::close() {
   links_->close();
   if (tls_)
     tls_->close();
-  ways_->close();
+  paths_->close();
 }
 
 std::error_code mesh::send(const core::peer_id& to, const envelope& message) {
@@ -268,7 +279,7 @@ void mesh::up(const transport::peer_info& peer) {
   }
   if (client)
     return;
-  ways_->peer_up(peer.id);
+  paths_->peer_up(peer.id);
   links_->peer_up(fabric_kind::tls, peer.id);
   send_late(peer.id);
   handler_.up(peer.id, peer.instance);
@@ -285,7 +296,7 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
   if (client)
     return handler_.client_gone(peer);
   gate_.gone(peer);
-  ways_->peer_down(peer);
+  paths_->peer_down(peer);
   prober_->gone(peer);
   links_->peer_down(fabric_kind::tls, peer);
   handler_.down(peer);
@@ -385,7 +396,7 @@ void mesh::drop_old_clients(steady_clock::time_point now) {
 
 void mesh::tick(steady_clock::time_point now) {
   links_->tick();
-  ways_->tick(now);
+  paths_->tick(now);
   drop_old_clients(now);
   if (now < next_probe_)
     return;
@@ -416,7 +427,7 @@ void mesh::probe(steady_clock::time_point now) {
         unknown.push_back({peer, true, true});
   }
   for (auto& u : unknown) {
-    const std::string used = name_of(ways_->choice(u.peer).used);
+    const std::string used = name_of(paths_->choice(u.peer).used);
     for (const auto& s : stats)
       if (s.peer == u.peer && s.fabric == used) {
         u.latency = s.latency_ns == 0;
@@ -429,7 +440,7 @@ void mesh::probe(steady_clock::time_point now) {
 std::vector<mesh::pair_status> mesh::pairs() const {
   std::vector<pair_status> out;
   for (const core::peer_id& peer : peers())
-    out.push_back({peer, ways_->choice(peer)});
+    out.push_back({peer, paths_->choice(peer)});
   return out;
 }
 

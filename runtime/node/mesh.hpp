@@ -2,7 +2,7 @@
 //
 // TLS carries all control messages, and tensors where nothing better works.
 // Peers also send each other, over TLS, their addresses for other fabrics
-// (paired_ways.hpp); where those fail the links go on over TLS.
+// (data_paths.hpp); where those fail the links go on over TLS.
 //
 // Threads: every member from any thread; the handler is called on progress
 //          threads and must not wait. open() once; the first call may come
@@ -11,9 +11,9 @@
 // Errors:  open() throws what tls::fabric throws.
 #pragma once
 
+#include "runtime/links/data_paths.hpp"
 #include "runtime/links/link_prober.hpp"
 #include "runtime/links/link_service.hpp"
-#include "runtime/links/paired_ways.hpp"
 #include "runtime/node/gate.hpp"
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/wire/codec.hpp"
@@ -39,7 +39,7 @@ struct mesh_config {
   transport::tls::shared_key cluster_key{};
   std::string host; ///< boot id: decides whether shared memory reaches a peer
   fabric_choice fabrics;
-  std::chrono::milliseconds hello_timeout = paired_ways::patience;
+  std::chrono::milliseconds hello_timeout = data_paths::patience;
 };
 
 /// Events of a mesh. Called on progress threads; must not wait.
@@ -127,6 +127,7 @@ public:
 private:
   class tls_handler;
   class inbox;
+  class link_messages;
   void up(const transport::peer_info& peer);
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
@@ -138,11 +139,12 @@ private:
   mesh_config config_;
   mesh_handler& handler_;
   std::uint64_t instance_;
+  std::unique_ptr<link_messages> link_messages_; ///< of links_, paths_, prober_
   std::unique_ptr<link_service> links_;
   std::unique_ptr<inbox> inbox_;
   gate gate_; ///< to the inbox
   std::unique_ptr<tls_handler> tls_handler_;
-  std::unique_ptr<paired_ways> ways_;
+  std::unique_ptr<data_paths> paths_;
   std::unique_ptr<link_prober> prober_;
   std::unique_ptr<transport::tls::fabric> tls_;
   std::atomic<transport::tls::fabric*> tls_ready_{nullptr}; ///< set by open()

@@ -34,25 +34,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
 
 namespace shoal::runtime {
 
-/// Text for `tell` contains names and paths of others: makes it safe to show,
-/// for the listener and for readers of the last lines.
-static void make_shown(std::function<void(const std::string&)>& tell,
-                       recent_lines& recent) {
-  tell = [tell = std::move(tell), &recent](const std::string& line) {
-    std::string text = core::shown(line);
-    if (tell)
-      tell(text);
-    recent.add(std::move(text));
-  };
-}
-
-static node_config with_shown_lines(node_config config, recent_lines& recent) {
-  node_observer& o = config.observer;
-  for (auto* tell : {&o.ready, &o.waiting, &o.say, &o.stopped})
-    make_shown(*tell, recent);
-  return config;
-}
-
 struct pulse_name {
   const char* name = "pulse";
 };
@@ -86,10 +67,11 @@ static bool lacks_threads(const std::exception& e) {
 }
 
 node::impl::impl(node_config config, role_table roles)
-  : config_(with_shown_lines(std::move(config), recent_)),
+  : observer_(config.observer, recent_), config_(std::move(config)),
     roles_(std::move(roles)),
     pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
   report_uncaught();
+  config_.observer = &observer_;
   set_up(config_, setup_);
   recent_.name(setup_.name);
   known_ = std::make_unique<known_nodes>(setup_.cluster, unix_ms());
@@ -167,16 +149,7 @@ void node::impl::start_services() {
   records_ = make_io_device("shoal-records");
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
                               [this](const std::string& line) { say(line); });
-  blob_exchange::config x;
-  x.blobs = store_.get();
-  x.disk = disk_.get();
-  x.send_request = [this](const core::peer_id& to, const blob_request& r) {
-    return mesh_->send(to, envelope(r));
-  };
-  x.send_chunk = [this](const core::peer_id& to, blob_chunk chunk) {
-    return mesh_->send(to, envelope(std::move(chunk)));
-  };
-  exchange_ = make_blob_exchange(std::move(x));
+  exchange_ = make_blob_exchange(*store_, *disk_, *this);
   signs_.timer = life_->expect_sign("the timer of this node");
   signs_.membership = life_->expect_sign("the membership actor");
   signs_.supervisor = life_->expect_sign("the supervisor of jobs");
@@ -397,8 +370,7 @@ void node::impl::left(bool clean) {
 }
 
 void node::impl::stopped(const std::string& why) {
-  if (config_.observer.stopped)
-    config_.observer.stopped(why);
+  observer_.stopped(why);
 }
 
 void node::impl::silent(const std::string& part) {

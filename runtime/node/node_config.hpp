@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,14 +24,16 @@ inline constexpr std::chrono::seconds leave_deadline{60};
 inline constexpr char default_cluster[] = "shoal";
 
 /// News for the program around a node. Called on threads of the node; must not
-/// wait and must not call the node. Empty functions are skipped.
-struct node_observer {
-  std::function<void(const std::string& line)> ready; ///< once
-  /// Like view, with the view itself; `member`: whether this node is in it.
-  std::function<void(const core::view& view, bool member)> agreed;
-  std::function<void(const std::string& line)> waiting; ///< while no quorum
-  std::function<void(const std::string& line)> say;     ///< everything else
-  std::function<void(const std::string& why)> stopped;  ///< once, at the end
+/// wait and must not call the node. What is not overridden is ignored.
+class node_observer {
+public:
+  virtual ~node_observer() = default;
+  virtual void ready(const std::string& /*line*/) {} ///< once
+  /// Another view is in effect. @param member whether this node is in it
+  virtual void agreed(const core::view& /*view*/, bool /*member*/) {}
+  virtual void waiting(const std::string& /*line*/) {} ///< while no quorum
+  virtual void say(const std::string& /*line*/) {}     ///< everything else
+  virtual void stopped(const std::string& /*why*/) {}  ///< once, at the end
 };
 
 struct node_config {
@@ -94,7 +95,7 @@ struct node_config {
   std::uint64_t mflops = 0;
   /// File for the time line of the node's work (timeline.hpp); empty: none.
   std::filesystem::path trace_file;
-  node_observer observer;
+  node_observer* observer = nullptr; ///< outlives the node; null: none
 };
 
 } // namespace shoal::runtime

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "runtime/control/control.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/discovery/address_finder.hpp"
 #include "runtime/discovery/address_watcher.hpp"
 #include "runtime/discovery/discovery.hpp"
@@ -48,8 +49,48 @@ inline constexpr std::chrono::milliseconds pulse_period{100};
 /// sign of life.
 inline constexpr std::chrono::seconds look_period{1};
 
+/// A node's lines contain names and paths of others: makes them safe to show,
+/// for the program around the node and for readers of its last lines.
+class shown_observer final : public node_observer {
+public:
+  /// @param to may be null
+  /// @pre both outlive this object
+  shown_observer(node_observer* to, recent_lines& recent)
+    : to_(to), recent_(recent) {}
+
+  void ready(const std::string& line) override {
+    pass(&node_observer::ready, line);
+  }
+  void agreed(const core::view& view, bool member) override {
+    if (to_)
+      to_->agreed(view, member);
+  }
+  void waiting(const std::string& line) override {
+    pass(&node_observer::waiting, line);
+  }
+  void say(const std::string& line) override {
+    pass(&node_observer::say, line);
+  }
+  void stopped(const std::string& why) override {
+    pass(&node_observer::stopped, why);
+  }
+
+private:
+  void pass(void (node_observer::*event)(const std::string&),
+            const std::string& line) {
+    std::string text = core::shown(line);
+    if (to_)
+      (to_->*event)(text);
+    recent_.add(std::move(text));
+  }
+
+  node_observer* to_;
+  recent_lines& recent_;
+};
+
 class node::impl final : public life_handler,
                          public mesh_handler,
+                         public blob_sender,
                          public membership_handler,
                          public node_host,
                          public admission_host,
@@ -125,6 +166,16 @@ private:
   void take(const core::peer_id& from, client_request&& m) override;
   void client_gone(const core::peer_id& client) override;
 
+  // blob_sender
+  std::error_code
+  send_request(const core::peer_id& to, const blob_request& request) override {
+    return mesh_->send(to, envelope(request));
+  }
+  std::error_code
+  send_chunk(const core::peer_id& to, blob_chunk chunk) override {
+    return mesh_->send(to, envelope(std::move(chunk)));
+  }
+
   // membership_handler
   void send(const std::vector<core::peer_id>& to,
             const core::cluster::message& what) override {
@@ -187,7 +238,8 @@ private:
   void log_waiting(const std::string& text);
   status_input now() const;
 
-  recent_lines recent_; ///< what config_.observer tells
+  recent_lines recent_;     ///< what observer_ tells
+  shown_observer observer_; ///< to that of the config
   node_config config_;
   role_table roles_;
   node_setup setup_;

@@ -104,13 +104,11 @@ void node::impl::adopted(const core::view& now, bool member) {
     discovery_->set_alone(now.members.size() < 2);
   if (finder_)
     finder_->set_alone(now.members.size() < 2);
-  if (member && !std::exchange(ready_, true) && config_.observer.ready)
-    config_.observer.ready("ready: peer " + core::short_name(self_) + " ("
-                           + setup_.name + ") at " + address_ + ", cluster "
-                           + setup_.cluster + ", data in "
-                           + setup_.data_dir.string());
-  if (config_.observer.agreed)
-    config_.observer.agreed(now, member);
+  if (member && !std::exchange(ready_, true))
+    observer_.ready("ready: peer " + core::short_name(self_) + " ("
+                    + setup_.name + ") at " + address_ + ", cluster "
+                    + setup_.cluster + ", data in " + setup_.data_dir.string());
+  observer_.agreed(now, member);
 }
 
 bool node::impl::in_quorum() const {
@@ -134,8 +132,7 @@ void node::impl::hung(const std::string& why) {
 }
 
 void node::impl::say(const std::string& line) {
-  if (config_.observer.say)
-    config_.observer.say(line);
+  observer_.say(line);
 }
 
 /// What ends the waiting. A peer that the others refuse must not found a shoal
@@ -176,8 +173,7 @@ void node::impl::waiting(const cl::waiting_for& w) {
     if (phase_ == cl::phase::waiting)
       waits_ = text;
   }
-  if (config_.observer.waiting)
-    config_.observer.waiting(text);
+  observer_.waiting(text);
   log_waiting(text);
 }
 

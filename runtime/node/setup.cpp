@@ -12,7 +12,7 @@
 #include "runtime/host/ip_address.hpp"
 #include "runtime/identity/stale_files.hpp"
 #include "runtime/identity/vote_file.hpp"
-#include "runtime/links/paired_ways.hpp"
+#include "runtime/links/data_paths.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
 #include <sys/socket.h>
@@ -133,9 +133,9 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
     out.data_dir =
       config.data_dir.empty() ? default_data_dir(config.name) : config.data_dir;
   out.data_dir = fs::absolute(out.data_dir);
-  if (mend_data_dir(out.data_dir) && config.observer.say)
-    config.observer.say("[node] data directory " + out.data_dir.string()
-                        + " was open to others: made it private (0700)");
+  if (mend_data_dir(out.data_dir) && config.observer)
+    config.observer->say("[node] data directory " + out.data_dir.string()
+                         + " was open to others: made it private (0700)");
   out.lock = std::make_unique<data_dir_lock>(out.data_dir);
   out.identity = config.embedded
                    ? transport::tls::make_private_key()
@@ -153,10 +153,10 @@ static void follow_replacements(const node_config& config, node_setup& out) {
       || (kept->current != out.cluster_key && !has(kept->replaced)
           && !has(kept->pending)))
     return;
-  if (has(kept->replaced) && config.observer.say)
-    config.observer.say("[node] that cluster key was replaced; using the one "
-                        "in "
-                        + own_key_file(out.data_dir).string());
+  if (has(kept->replaced) && config.observer)
+    config.observer->say("[node] that cluster key was replaced; using the one "
+                         "in "
+                         + own_key_file(out.data_dir).string());
   out.cluster_key = kept->current;
   out.keys = std::move(kept);
 }
@@ -167,9 +167,9 @@ static void use_token(const node_config& config, node_setup& out) {
   if (fs::exists(own_key_file(out.data_dir))) {
     if (const auto token = parse_token(config.join_token))
       out.seeds = token->addresses;
-    if (config.observer.say)
-      config.observer.say("[node] this node has its cluster key already: the "
-                          "token was not used");
+    if (config.observer)
+      config.observer->say("[node] this node has its cluster key already: the "
+                           "token was not used");
     return;
   }
   const invite_token token = decode_token(config.join_token);

@@ -6,8 +6,8 @@
 #include "runtime/discovery/apart_nodes.hpp"
 #include "runtime/discovery/beacon_filter.hpp"
 #include "runtime/files/field_text.hpp"
+#include "runtime/links/data_paths.hpp"
 #include "runtime/links/links.hpp"
-#include "runtime/links/paired_ways.hpp"
 #include "runtime/node/state/known_nodes.hpp" // shoal_of_peer
 
 #include <map>

@@ -52,7 +52,8 @@ struct fetching {
 using fetch_ptr = std::shared_ptr<fetching>;
 
 struct state : std::enable_shared_from_this<state> {
-  explicit state(blob_exchange::config c) : settings(std::move(c)) {}
+  state(store& b, device_queue& d, blob_sender& s)
+    : blobs(b), disk(d), sender(s) {}
 
   void fetch(fetch_ptr f);
   void begin_waiting();
@@ -80,7 +81,9 @@ struct state : std::enable_shared_from_this<state> {
     events.post([s = keep.get(), e = std::move(e)]() mutable { e(*s); });
   }
 
-  blob_exchange::config settings;
+  store& blobs;
+  device_queue& disk;
+  blob_sender& sender;
   serial events;
   bool closed = false;
   core::nanoseconds now = 0;
@@ -94,7 +97,7 @@ struct state : std::enable_shared_from_this<state> {
 void state::fetch(fetch_ptr f) {
   if (closed)
     return f->done.front()(std::make_error_code(std::errc::operation_canceled));
-  if (settings.blobs->contains(f->digest))
+  if (blobs.contains(f->digest))
     return f->done.front()({});
   const auto same = [&](const fetch_ptr& w) { return w->digest == f->digest; };
   const auto found = running.find(f->digest);
@@ -130,7 +133,7 @@ void state::begin_waiting() {
       continue;
     }
     restart(*f);
-    if (settings.blobs->begun(f->digest) > 0)
+    if (blobs.begun(f->digest) > 0)
       take_begun(f);
     else
       go_on(f);
@@ -140,24 +143,23 @@ void state::begin_waiting() {
 /// Continues where an earlier fetch stopped.
 void state::take_begun(const fetch_ptr& f) {
   f->at_disk = true;
-  settings.disk->submit(
-    [blobs = settings.blobs, digest = f->digest,
-     writer = f->writer](kernels::backend&) { *writer = blobs->go_on(digest); },
-    [s = shared_from_this(), f] {
-      s->post([f](state& me) {
-        const auto found = me.running.find(f->digest);
-        if (found == me.running.end() || found->second != f)
-          return;
-        f->at_disk = false;
-        if (*f->writer) {
-          f->goes_on = true;
-          f->next = f->written = (*f->writer)->written();
-          if (f->total && f->written > *f->total)
-            me.restart(*f);
-        }
-        me.go_on(f);
-      });
-    });
+  disk.submit([blobs = &blobs, digest = f->digest, writer = f->writer](
+                kernels::backend&) { *writer = blobs->go_on(digest); },
+              [s = shared_from_this(), f] {
+                s->post([f](state& me) {
+                  const auto found = me.running.find(f->digest);
+                  if (found == me.running.end() || found->second != f)
+                    return;
+                  f->at_disk = false;
+                  if (*f->writer) {
+                    f->goes_on = true;
+                    f->next = f->written = (*f->writer)->written();
+                    if (f->total && f->written > *f->total)
+                      me.restart(*f);
+                  }
+                  me.go_on(f);
+                });
+              });
 }
 
 /// Starts again at the first byte.
@@ -204,7 +206,7 @@ bool state::ask(fetching& f) {
     f.in_flight.emplace(
       request.number, asked{request, now + blob_exchange::request_timeout, 1});
     f.next += bytes;
-    const auto error = settings.send_request(f.holders[f.holder], request);
+    const auto error = sender.send_request(f.holders[f.holder], request);
     if (error == transport::errc::peer_lost)
       return false;
   }
@@ -286,8 +288,8 @@ void state::write_arrived(const fetch_ptr& f) {
     auto bytes =
       std::make_shared<std::vector<std::byte>>(std::move(at->second));
     auto result = std::make_shared<std::error_code>();
-    settings.disk->submit(
-      [blobs = settings.blobs, digest = f->digest, writer = f->writer, bytes,
+    disk.submit(
+      [blobs = &blobs, digest = f->digest, writer = f->writer, bytes,
        result](kernels::backend&) {
         if (!*writer)
           *writer = blobs->write_of(digest);
@@ -314,8 +316,8 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
 void state::commit(const fetch_ptr& f) {
   f->at_disk = true;
   auto result = std::make_shared<std::error_code>();
-  settings.disk->submit(
-    [blobs = settings.blobs, writer = f->writer, result,
+  disk.submit(
+    [blobs = &blobs, writer = f->writer, result,
      digest = f->digest](kernels::backend&) {
       if (!*writer) // the blob is empty
         *writer = blobs->write_of(digest);
@@ -359,8 +361,8 @@ void state::serve(const peer_id& from, blob_request request) {
     return;
   ++served[from];
   auto answer = std::make_shared<blob_chunk>();
-  settings.disk->submit(
-    [blobs = settings.blobs, request, answer](kernels::backend&) {
+  disk.submit(
+    [blobs = &blobs, request, answer](kernels::backend&) {
       answer->number = request.number;
       answer->digest = request.digest;
       answer->offset = request.offset;
@@ -383,7 +385,7 @@ void state::serve(const peer_id& from, blob_request request) {
           me.served.erase(at);
         me.moved_bytes += answer->bytes.size();
         if (!me.closed) // an error is a lost message: the peer asks again
-          (void)me.settings.send_chunk(from, std::move(*answer));
+          (void)me.sender.send_chunk(from, std::move(*answer));
       });
     });
 }
@@ -409,7 +411,7 @@ void state::tick(core::nanoseconds time) {
       given_up |= ++a.tries > blob_exchange::tries_max;
       a.deadline = now + blob_exchange::request_timeout;
       if (!given_up)
-        (void)settings.send_request(f->holders[f->holder], a.request);
+        (void)sender.send_request(f->holders[f->holder], a.request);
     }
     if (given_up)
       silent.push_back(f);
@@ -448,7 +450,8 @@ blob_exchange::queues state::queues() const {
 
 class exchange final : public blob_exchange {
 public:
-  explicit exchange(config c) : state_(std::make_shared<state>(std::move(c))) {}
+  exchange(store& blobs, device_queue& disk, blob_sender& sender)
+    : state_(std::make_shared<state>(blobs, disk, sender)) {}
   ~exchange() override { close(); }
 
   void fetch(const blob_digest& digest, std::optional<std::uint64_t> bytes,
@@ -492,8 +495,8 @@ private:
 } // namespace
 
 std::unique_ptr<blob_exchange>
-make_blob_exchange(blob_exchange::config config) {
-  return std::make_unique<exchange>(std::move(config));
+make_blob_exchange(store& blobs, device_queue& disk, blob_sender& sender) {
+  return std::make_unique<exchange>(blobs, disk, sender);
 }
 
 } // namespace shoal::runtime

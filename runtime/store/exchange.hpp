@@ -32,18 +32,19 @@ namespace shoal::runtime {
 
 class device_queue;
 
+/// How an exchange sends to peers: over the control fabric. Called on any
+/// thread; must not wait. An error counts as a lost message.
+class blob_sender {
+public:
+  virtual ~blob_sender() = default;
+  virtual std::error_code
+  send_request(const core::peer_id& to, const blob_request& request) = 0;
+  virtual std::error_code
+  send_chunk(const core::peer_id& to, blob_chunk chunk) = 0;
+};
+
 class blob_exchange {
 public:
-  struct config {
-    store* blobs = nullptr;
-    device_queue* disk = nullptr;
-    /// Send over the control fabric. An error counts as a lost message.
-    std::function<std::error_code(const core::peer_id& to,
-                                  const blob_request& request)>
-      send_request;
-    std::function<std::error_code(const core::peer_id& to, blob_chunk chunk)>
-      send_chunk;
-  };
   using callback = std::function<void(std::error_code)>;
 
   virtual ~blob_exchange() = default; ///< Does the same as close().
@@ -94,6 +95,8 @@ public:
   static constexpr int tries_max = 8;
 };
 
-std::unique_ptr<blob_exchange> make_blob_exchange(blob_exchange::config config);
+/// @pre all three outlive it
+std::unique_ptr<blob_exchange>
+make_blob_exchange(store& blobs, device_queue& disk, blob_sender& sender);
 
 } // namespace shoal::runtime

@@ -82,7 +82,8 @@ public:
     waiting.pop_front();
     while (run && run(*backend)) {
     }
-    done();
+    if (done)
+      done();
   }
   std::deque<std::pair<segments, std::function<void()>>> waiting;
   std::unique_ptr<kernels::backend> backend = kernels::make_reference_backend();

@@ -45,7 +45,7 @@ inline core::job_config core_config(std::size_t n) {
 }
 
 /// What one peer's parts work with: a job of two blocks.
-struct job_peer {
+struct job_peer : private actors::job_owner {
   job_peer(network& wire, std::size_t n)
     : core(core_config(n)), links(wire, peer(n)) {
     here.self = peer(n);
@@ -60,14 +60,8 @@ struct job_peer {
     here.log = &log;
     here.trace = &runtime::no_timeline();
     here.operations = &runtime::plain_operations();
+    here.owner = this;
     here.post = [this](std::function<void()> run) { turns.push_back(run); };
-    here.post_after = [this](auto, std::function<void()> run) {
-      turns.push_back(std::move(run));
-    };
-    here.send = [this](const core::peer_id& to, const core::job_message& m) {
-      sent.emplace_back(to, m);
-    };
-    here.say = [](const std::string&) {};
   }
   void adopt(island_place place) {
     here.place = place;
@@ -112,7 +106,20 @@ struct job_peer {
   event_list log;
   std::deque<std::function<void()>> turns;
   std::vector<std::pair<core::peer_id, core::job_message>> sent;
+  core::nanoseconds time = 0; ///< as the owner tells it
   actors::job_context here;
+
+private:
+  // job_owner
+  void
+  post_after(std::chrono::nanoseconds, std::function<void()> run) override {
+    turns.push_back(std::move(run));
+  }
+  void send_to(const core::peer_id& to, core::job_message m) override {
+    sent.emplace_back(to, std::move(m));
+  }
+  void say(const std::string&) override {}
+  core::nanoseconds now() const override { return time; }
 };
 
 inline core::member_id member(std::size_t n) {

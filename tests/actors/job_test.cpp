@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_does_not_seal_keeps_a_flight_record) {
   BOOST_REQUIRE(!others.empty());
   const std::size_t sealer = others[0] == 0 ? 3 : 0;
   shoal::core::stall_report r;
-  r.on.job = 1;
+  r.header.job = 1;
   for (const char* verdict : {"it is expelled: one says", "another says so"}) {
     r.verdict = verdict;
     s.pass(sealer, others[0], r);

@@ -5,7 +5,7 @@
 # A model is trained on part of Python's own library; the perplexity of 1 MB of
 # the rest must rise by at most 0.1 % in 8 bits and 3 % in 4, over bf16, with no
 # more bits for a weight than llama.cpp's Q8_0 and Q4_0 have. Each figure is a
-# line; --results takes them as one of JSON (tests/cluster/bars.py).
+# line; --results takes them as one of JSON (tests/cluster/targets.py).
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ from support import World, main
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent
                        / "cluster"))
-from bars import Bars  # noqa: E402
+from targets import Targets  # noqa: E402
 
 RUN = """[model]
 hidden_size = 256
@@ -83,16 +83,16 @@ class Quantize(World):
         found = {kind: json.loads(self.long(
             "eval", "o", "--data", "held", "--quantize", kind, "--json"))
             for kind in ("bf16", "q8", "q4")}
-        bars = Bars(types.SimpleNamespace(
-            script="quantize_test.py", bars=True, results=self.results))
+        targets = Targets(types.SimpleNamespace(
+            script="quantize_test.py", targets=True, results=self.results))
         usual = found["bf16"]["perplexity"]
-        bars.at_most("perplexity in bf16", usual, LEARNT, "")
+        targets.at_most("perplexity in bf16", usual, LEARNT, "")
         for kind, rise in RISE.items():
-            bars.at_most(f"perplexity in {kind} over bf16",
-                         found[kind]["perplexity"] / usual - 1, rise, "%")
-            bars.at_most(f"bits of a weight in {kind}",
-                         found[kind]["bits_per_weight"], BITS[kind], "")
-        self.assertEqual(bars.finish(), 0, bars.missed)
+            targets.at_most(f"perplexity in {kind} over bf16",
+                            found[kind]["perplexity"] / usual - 1, rise, "%")
+            targets.at_most(f"bits of a weight in {kind}",
+                            found[kind]["bits_per_weight"], BITS[kind], "")
+        self.assertEqual(targets.finish(), 0, targets.missed)
 
 
 if __name__ == "__main__":

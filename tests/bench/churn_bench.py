@@ -6,10 +6,10 @@
 # these. Windows take turns: quiet, with them, and with the same in another
 # shoal beside (what the machine itself makes of busy neighbours). Prints the
 # median step times, their ratios, and how often the run's own plan changed
-# (never, if its sub-plan's digest is what it follows). With --bar R it fails
-# over the ratio R of those with them to those with them elsewhere.
+# (never, if its sub-plan's digest is what it follows). With --target R it
+# fails over the ratio R of those with them to those with them elsewhere.
 #
-# Usage: churn_bench.py SHOAL [--events 100] [--window 40] [--bar 1.05]
+# Usage: churn_bench.py SHOAL [--events 100] [--window 40] [--target 1.05]
 import argparse
 import json
 import os
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("shoal")
     parser.add_argument("--events", type=int, default=100)
     parser.add_argument("--window", type=int, default=40, help="steps, at least")
-    parser.add_argument("--bar", type=float, default=0)
+    parser.add_argument("--target", type=float, default=0)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     cluster = Cluster(options.shoal, 3, ["--threads", "1"], options.keep)
@@ -154,7 +154,7 @@ def main():
               f"{time.monotonic() - began:.0f} s: a step takes {said}; with "
               f"them {step['with them'] / step['quiet']:.3f}x quiet, "
               f"{ratio:.3f}x elsewhere; the run's plan changed {changed} times")
-        ok = not options.bar or ratio <= options.bar
+        ok = not options.target or ratio <= options.target
         return 0 if ok and changed == 0 else 1
     finally:
         os.sched_setaffinity(0, ALL)

@@ -8,7 +8,7 @@
 # UCX-TCP against UCX's tcp. Latency is one way of 8 bytes; bandwidth the better
 # of tag_bw and ucp_am_bw. ucx_perftest is in Debian's ucx-utils.
 #
-# Bars: latency at most 1.5x, bandwidth at least 0.9x.
+# Targets: latency at most 1.5x, bandwidth at least 0.9x.
 import argparse
 import os
 import pathlib
@@ -20,7 +20,7 @@ import sys
 import time
 
 LATENCY, RATES = 8, (1 << 20, 4 << 20)
-LATENCY_BAR, RATE_BAR = 1.5, 0.9
+LATENCY_TARGET, RATE_TARGET = 1.5, 0.9
 MOVED = 1 << 30  # bytes of one perftest run; 256 MiB warm up
 # Ours -> what UCX is told.
 PAIRS = {"shm": {"UCX_TLS": "posix,self"},
@@ -129,10 +129,11 @@ def report(names, size, a, b):
     latency = size == LATENCY
     what = f"{size} B one way" if latency else f"{size >> 20} MiB"
     unit = "us" if latency else "GB/s"
-    bar = f"at most {LATENCY_BAR}x" if latency else f"at least {RATE_BAR}x"
+    target = (f"at most {LATENCY_TARGET}x" if latency
+              else f"at least {RATE_TARGET}x")
     print(f"perftest: {what}: {names[0]} {mine:.2f} {unit} "
           f"({min(a):.2f}-{max(a):.2f}), {names[1]} {other:.2f} {unit} "
-          f"({min(b):.2f}-{max(b):.2f}): {mine / other:.2f}x (bar {bar})",
+          f"({min(b):.2f}-{max(b):.2f}): {mine / other:.2f}x (target {target})",
           flush=True)
 
 

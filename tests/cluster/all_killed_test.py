@@ -2,22 +2,22 @@
 #
 # At a random moment of a run with checkpoints all processes are killed, and
 # started again at once. Checked: how soon the first step comes, how many steps
-# come again (the bar: those between two checkpoints), and that what is loaded
-# is the newest checkpoint that was complete, and whole: steps that come again
-# have the losses that they had, and no node says that a file is damaged.
+# come again (the target: those between two checkpoints), and that what is
+# loaded is the newest checkpoint that was complete, and whole: steps that come
+# again have the losses that they had, and no node says that a file is damaged.
 import random
 import signal
 import sys
 import time
 
-from bars import Bars, State, options_of, percentile
 from cluster import Cluster
 from lifecycle_support import kill_together
 from quotas import share_of
+from targets import State, Targets, options_of, percentile
 from watch import events_known, train
 
 PEERS = 4
-PROCESSORS = 0.42  # of each, with --bars
+PROCESSORS = 0.42  # of each, with --targets
 KILLS = 50
 INTERVAL = 10  # steps between checkpoints
 FIRST_STEP_S = 10.0
@@ -89,8 +89,8 @@ def one(cluster, watch, rng, since):
 
 def main():
     options = options_of("all_killed_test.py")
-    bars, state = Bars(options), State(options.state)
-    kills = KILLS if options.bars else 2
+    targets, state = Targets(options), State(options.state)
+    kills = KILLS if options.targets else 2
     rng = random.Random(options.seed + len(state.done))
     with Cluster(options.shoal, PEERS, ["--threads", "1"], options.keep,
                  processors=share_of(options, PROCESSORS)) as cluster:
@@ -116,20 +116,21 @@ def main():
         watch.process.wait(timeout=DEADLINE_S)
     done = list(state.done.values())
     of = {key: [d[key] for d in done] for key in done[0]}
-    bars.show("times that all were killed", len(done))
-    bars.at_most("first step after the start, longest", max(of["took"]),
-                 FIRST_STEP_S)
-    bars.show("first step after the start, median",
-              percentile(of["took"], 0.5), "s")
-    bars.at_most("steps that came again, most", max(of["lost"]), INTERVAL, "")
-    bars.show("of these, more than the interval: kills while a checkpoint was "
-              "written", sum(lost > INTERVAL for lost in of["lost"]))
-    bars.at_most("loads of an older checkpoint than the newest complete one",
-                 sum(of["older"]), 0, "", exact=True)
-    bars.at_most("losses of these differ by", max(of["deviation"]),
-                 TOLERANCE, "", exact=True)
-    bars.at_most("damaged files", sum(of["damaged"]), 0, "", exact=True)
-    code = bars.finish()
+    targets.show("times that all were killed", len(done))
+    targets.at_most("first step after the start, longest", max(of["took"]),
+                    FIRST_STEP_S)
+    targets.show("first step after the start, median",
+                 percentile(of["took"], 0.5), "s")
+    targets.at_most("steps that came again, most", max(of["lost"]), INTERVAL,
+                    "")
+    targets.show("of these, more than the interval: kills while a checkpoint "
+                 "was written", sum(lost > INTERVAL for lost in of["lost"]))
+    targets.at_most("loads of an older checkpoint than the newest complete one",
+                    sum(of["older"]), 0, "", exact=True)
+    targets.at_most("losses of these differ by", max(of["deviation"]),
+                    TOLERANCE, "", exact=True)
+    targets.at_most("damaged files", sum(of["damaged"]), 0, "", exact=True)
+    code = targets.finish()
     state.forget()
     return code
 

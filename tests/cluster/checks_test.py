@@ -15,9 +15,9 @@ import sys
 import tempfile
 import unittest
 
-import bars
 import history
 import left
+import targets
 from cluster import Cluster
 
 HOLD = """
@@ -187,18 +187,18 @@ CUT = """
 import signal
 import sys
 sys.path.insert(0, {here!r})
-import bars
-bars.LIMIT_S = 0.2
-options = bars.options_of("cut")
-state = bars.State(options.state)
+import targets
+targets.LIMIT_S = 0.2
+options = targets.options_of("cut")
+state = targets.State(options.state)
 if "first" not in state.done:
     state.keep("first", 1)
-    with bars.without_limit():
+    with targets.without_limit():
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         print("whole", flush=True)
     signal.pause()
 state.keep("second", 2)
-figures = bars.Bars(options)
+figures = targets.Targets(options)
 figures.at_most("sum", sum(state.done.values()), 3, "")
 code = figures.finish()
 state.forget()
@@ -214,23 +214,23 @@ class Limit(unittest.TestCase):
             script.write_text(CUT.format(here=here), encoding="utf-8")
             state = pathlib.Path(folder) / "new" / "state"
             results = pathlib.Path(folder) / "new" / "results"
-            command = [sys.executable, str(script), sys.executable, "--bars",
+            command = [sys.executable, str(script), sys.executable, "--targets",
                        "--state", str(state), "--results", str(results)]
 
             def run(*more):
                 return subprocess.run([*command, *more], text=True, timeout=60,
                                       capture_output=True, check=False)
             cut = run()
-            self.assertEqual(cut.returncode, bars.UNFINISHED, cut.stderr)
+            self.assertEqual(cut.returncode, targets.UNFINISHED, cut.stderr)
             self.assertIn("whole", cut.stdout)
             self.assertIn("--state", cut.stdout)
             other = run("--seed", "2")  # other options: from the start
-            self.assertEqual(other.returncode, bars.UNFINISHED, other.stderr)
+            self.assertEqual(other.returncode, targets.UNFINISHED, other.stderr)
             again = run("--seed", "2")
             self.assertEqual(again.returncode, 0, again.stderr)
             self.assertIn("sum: 3", again.stdout)
             self.assertFalse(state.exists())
-            self.assertIn("sum 3 (3)", bars.table(results))
+            self.assertIn("sum 3 (3)", targets.table(results))
             known = run("--seed", "2")  # until the results are removed
             self.assertEqual(known.returncode, 0, known.stderr)
             self.assertIn("measured before", known.stdout)

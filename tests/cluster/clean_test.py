@@ -11,13 +11,13 @@ import statistics
 import subprocess
 import sys
 
-from bars import Bars, State, options_of
 from cluster import Cluster
 from quotas import share_of
+from targets import State, Targets, options_of
 from watch import train
 
 PEERS = 4
-PROCESSORS = 0.42  # of each, with --bars
+PROCESSORS = 0.42  # of each, with --targets
 STEPS = 10_000
 STEPS_SHORT = 200
 STRETCH = 500
@@ -131,22 +131,22 @@ def run(options, steps, state):
 
 def main():
     options = options_of("clean_test.py")
-    bars, state = Bars(options), State(options.state)
-    steps = STEPS if options.bars else STEPS_SHORT
+    targets, state = Targets(options), State(options.state)
+    steps = STEPS if options.targets else STEPS_SHORT
     missing = steps - sum(d["steps"] for d in state.done.values())
     if missing > 0:
         run(options, missing, state)
     done = list(state.done.values())
-    bars.show("steps, each once", sum(d["steps"] for d in done))
-    bars.show("processors that others used meanwhile",
-              sum(d["ticks"] for d in done) / sum(d["seconds"] for d in done))
-    bars.show("step time T", statistics.median(d["T"] for d in done), "s")
-    bars.show("step, longest", max(d["longest"] for d in done), "s")
-    bars.at_most("members expelled, or views without one",
-                 sum(d["wrong"] for d in done), 0, "", exact=True)
-    bars.at_most("incarnations that changed",
-                 sum(d["changed"] for d in done), 0, "", exact=True)
-    code = bars.finish()
+    targets.show("steps, each once", sum(d["steps"] for d in done))
+    targets.show("processors that others used meanwhile",
+                 sum(d["ticks"] for d in done) / sum(d["seconds"] for d in done))
+    targets.show("step time T", statistics.median(d["T"] for d in done), "s")
+    targets.show("step, longest", max(d["longest"] for d in done), "s")
+    targets.at_most("members expelled, or views without one",
+                    sum(d["wrong"] for d in done), 0, "", exact=True)
+    targets.at_most("incarnations that changed",
+                    sum(d["changed"] for d in done), 0, "", exact=True)
+    code = targets.finish()
     state.forget()
     return code
 

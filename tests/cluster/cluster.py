@@ -23,9 +23,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 # pylint: disable=wrong-import-position
 import history
 import left
-from bars import OutOfTime, without_limit
 from processes import Lines
 from quotas import Quotas
+from targets import OutOfTime, without_limit
 
 
 class Peer:

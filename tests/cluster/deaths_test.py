@@ -13,17 +13,17 @@ import sys
 import time
 
 from all_killed_test import RUN, TOLERANCE, newest
-from bars import Bars, State, options_of
 from cluster import Cluster
 from lifecycle_support import kill_together
 from processes import Lines
+from targets import State, Targets, options_of
 from watch import Watch, events_known, train
 
 INTERVAL = 20  # steps between checkpoints
 LONG = 3 * INTERVAL  # long enough for each to be copied home at once
 DEADLINE_S = 100
 STEPS_MAX = 10 * LONG  # until the newest checkpoints are where they stay
-SEEDS = 20  # of each row, with --bars
+SEEDS = 20  # of each row, with --targets
 
 # name: peers, replicas, stages, who dies, seconds until they are back, times
 ROWS = {
@@ -236,27 +236,27 @@ def nobody_comes_back(options, how):
 def main():
     options = options_of("deaths_test.py",
                          lambda p: p.add_argument("--row", choices=ROWS))
-    bars, state = Bars(options), State(options.state)
-    names = [options.row] if options.row else ROWS if options.bars else SHORT
+    targets, state = Targets(options), State(options.state)
+    names = [options.row] if options.row else ROWS if options.targets else SHORT
     for name in names:
         for seed in range(options.seed,
-                          options.seed + (SEEDS if options.bars else 1)):
+                          options.seed + (SEEDS if options.targets else 1)):
             if f"{name} {seed}" not in state.done:
                 print(f"{name}, seed {seed}", flush=True)
                 state.keep(f"{name} {seed}", run(options, name, seed))
         of = [what for key, what in state.done.items()
               if key.rsplit(" ", 1)[0] == name]
-        bars.at_most(f"{name}: steps again, most",
-                     max(max(o["lost"]) for o in of), INTERVAL, "", exact=True)
+        targets.at_most(f"{name}: steps again, most",
+                        max(max(o["lost"]) for o in of), INTERVAL, "", exact=True)
         if ROWS[name][3] == "holders":
-            bars.at_least(f"{name}: runs that said for whom they wait",
-                          sum(o["said"] for o in of), len(of))
-        bars.at_most(f"{name}: losses of these differ by",
-                     max(o["deviation"] for o in of), TOLERANCE, "",
-                     exact=True)
+            targets.at_least(f"{name}: runs that said for whom they wait",
+                             sum(o["said"] for o in of), len(of))
+        targets.at_most(f"{name}: losses of these differ by",
+                        max(o["deviation"] for o in of), TOLERANCE, "",
+                        exact=True)
     for how in () if options.row else ENDS:
         nobody_comes_back(options, how)
-    code = bars.finish()
+    code = targets.finish()
     state.forget()
     return code
 

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 
-from bars import Bars, State, options_of, run_text
 from cluster import Cluster
 from quotas import share_of
+from targets import State, Targets, options_of, run_text
 from watch import train
 
 PEERS = 4
-PROCESSORS = 0.42  # of each, with --bars
+PROCESSORS = 0.42  # of each, with --targets
 DEADLINE_S = 120
 # 30.4 M parameters.
 SHAPE = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 32,
@@ -90,24 +90,24 @@ def one(options, fabric):
             "audit": audit.returncode}
 
 
-def judge(bars, fabric, d):
-    bars.show(f"{fabric}: step time T of all, of three (median)",
-              f"{d['before']:.3f} s, {d['detour']:.3f} s")
-    bars.at_most(f"{fabric}: pause", d["pause"], 2 + 2 * d["before"])
-    bars.at_most(f"{fabric}: steps lost or repeated", d["lost"], 0, "",
-                 exact=True)
-    bars.at_most(f"{fabric}: samples missing, repeated or unknown",
-                 int(d["audit"] != 0), 0, "", exact=True)
+def judge(targets, fabric, d):
+    targets.show(f"{fabric}: step time T of all, of three (median)",
+                 f"{d['before']:.3f} s, {d['detour']:.3f} s")
+    targets.at_most(f"{fabric}: pause", d["pause"], 2 + 2 * d["before"])
+    targets.at_most(f"{fabric}: steps lost or repeated", d["lost"], 0, "",
+                    exact=True)
+    targets.at_most(f"{fabric}: samples missing, repeated or unknown",
+                    int(d["audit"] != 0), 0, "", exact=True)
 
 
 def main():
     options = options_of("detour_test.py")
-    bars, state = Bars(options), State(options.state)
-    for fabric in ["shm", "tls"] if options.bars else ["tls"]:
+    targets, state = Targets(options), State(options.state)
+    for fabric in ["shm", "tls"] if options.targets else ["tls"]:
         if fabric not in state.done:
             state.keep(fabric, one(options, fabric))
-        judge(bars, fabric, state.done[fabric])
-    code = bars.finish()
+        judge(targets, fabric, state.done[fabric])
+    code = targets.finish()
     state.forget()
     return code
 

@@ -13,9 +13,9 @@ import statistics
 import sys
 import time
 
-from bars import Bars, State, options_of, run_text
 from cluster import Cluster
 from quotas import can_make_quotas
+from targets import State, Targets, options_of, run_text
 from watch import train
 
 PEERS = 4
@@ -189,7 +189,7 @@ class Storm:
 
 
 def one(options, fabric, every, minutes):
-    shape = FULL if options.bars else SHORT
+    shape = FULL if options.targets else SHORT
     rng = random.Random(f"{options.seed} {fabric} {every}")
     with Cluster(options.shoal, PEERS,
                  ["--threads", "1", "--fabric.force", fabric], options.keep,
@@ -212,7 +212,7 @@ def one(options, fabric, every, minutes):
         back, repeated = storm.back, storm.repeated()
         alone = sum(storm.alone[killed] for killed in storm.kills)
         cluster.wait_view(PEERS)
-        if options.bars:
+        if options.targets:
             step_time = statistics.mean([step_time, storm.measure_all()])
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
@@ -236,44 +236,44 @@ def more(parser):
                              "less makes a step of 0.3 s (%(default)s)")
 
 
-def judge(bars, fabric, every, d):
+def judge(targets, fabric, every, d):
     name = f"{fabric}, a kill each {every} s: "
     speeds = ", ".join(f"{n} peers: {'/'.join(f'{s:.0f}' for s in v)}"
                        for n, v in sorted(d["speeds"].items()))
     print(f"{name}{d['kills']} kills; tokens/s undisturbed: {speeds}; back "
           f"after {statistics.median(d['back']):.2f} s (median), "
           f"{max(d['back']):.2f} s at most")
-    bars.at_least(name + "goodput", d["goodput"], GOODPUT[every], "%",
-                  judged=False)
-    bars.at_most(name + "pause, median", statistics.median(d["pauses"]),
-                 0.5 + d["T"])
-    bars.show(name + "pause, longest until the next kill", max(d["longest"]),
-              "s")
-    bars.at_most(name + "hangs", d["hangs"], 0, "", exact=True)
-    bars.at_most(f"{name}steps run again, {d['alone']} times that one peer was "
-                 "down alone", d["repeated"], 0, "", exact=True)
-    bars.show(name + "steps run again where two were", d["of_two"])
-    bars.at_least(name + "step time T", d["T"], 0.3, "s", judged=False)
+    targets.at_least(name + "goodput", d["goodput"], GOODPUT[every], "%",
+                     judged=False)
+    targets.at_most(name + "pause, median", statistics.median(d["pauses"]),
+                    0.5 + d["T"])
+    targets.show(name + "pause, longest until the next kill", max(d["longest"]),
+                 "s")
+    targets.at_most(name + "hangs", d["hangs"], 0, "", exact=True)
+    targets.at_most(f"{name}steps run again, {d['alone']} times that one peer "
+                    "was down alone", d["repeated"], 0, "", exact=True)
+    targets.show(name + "steps run again where two were", d["of_two"])
+    targets.at_least(name + "step time T", d["T"], 0.3, "s", judged=False)
 
 
 def main():
     options = options_of("goodput_test.py", more)
-    if options.bars and not can_make_quotas():
+    if options.targets and not can_make_quotas():
         print("skipped: no control groups can be made here")
         return 77
-    bars, state = Bars(options), State(options.state)
-    if options.bars:
+    targets, state = Targets(options), State(options.state)
+    if options.targets:
         for every in options.every:
             for fabric in options.fabric:
                 name = f"{fabric} {every}"
                 if name not in state.done:
                     state.keep(name, one(options, fabric, every,
                                          options.minutes or MINUTES[every]))
-                judge(bars, fabric, every, state.done[name])
+                judge(targets, fabric, every, state.done[name])
     else:
         for fabric in options.fabric:
-            judge(bars, fabric, 15, one(options, fabric, 1, 2 / 60))
-    code = bars.finish()
+            judge(targets, fabric, 15, one(options, fabric, 1, 2 / 60))
+    code = targets.finish()
     state.forget()
     return code
 

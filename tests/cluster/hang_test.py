@@ -24,7 +24,7 @@ FUTEX, FUTEX_WAKE, YIELD, EPOLL = 202, 1, 24, (232, 281)
 # read, write, poll, pread64, pwrite64, fsync, fdatasync, epoll_wait, epoll_pwait
 QUIET = {FUTEX, 0, 1, 7, 17, 18, 74, 75, 232, 281}  # of x86-64
 FABRICS = ("shoal-shm",)
-BAR_S = 10 * 30  # what tests wait for: ten times what it should take
+TARGET_S = 10 * 30  # what tests wait for: ten times what it should take
 
 
 def holds_a_lock(task, name):
@@ -137,27 +137,27 @@ def hold(cluster, folder, thread, steps=60):
         run.now()
         made = len(run.losses)
         wait_for(lambda: victim.name not in
-                 [p["name"] for p in followed.status()["peers"]], BAR_S)
+                 [p["name"] for p in followed.status()["peers"]], TARGET_S)
         expelled = time.monotonic()
-        run.advance(1, BAR_S)
+        run.advance(1, TARGET_S)
         print(f"  expelled after {expelled - held:.1f} s, the next step after "
               f"{time.monotonic() - held:.1f} s", flush=True)
-        assert victim.process.wait(BAR_S) != 0
+        assert victim.process.wait(TARGET_S) != 0
         print(f"  the held node has ended after {time.monotonic() - held:.1f}"
               " s", flush=True)
     assert any("this node ends" in line for line in log_of(victim))
     for peer in cluster.peers:
         if peer is victim:
             continue
-        wait_for(lambda p=peer: flights(p), BAR_S)
+        wait_for(lambda p=peer: flights(p), TARGET_S)
         first, events = check_flight(flights(peer)[0])
         print(f"  {peer.name}: {first['reason']}; {len(events)} events, "
               f"{len(first['under_way'])} transfers under way", flush=True)
     assert run.said("holds the job up and is expelled")
     victim.start()
     victim.wait_ready()
-    cluster.wait_view(len(cluster.peers), BAR_S)
-    assert run.finish(BAR_S) == 0
+    cluster.wait_view(len(cluster.peers), TARGET_S)
+    assert run.finish(TARGET_S) == 0
     run.once_each()
     assert not run.said("state lost")
     assert len(run.losses) == steps and made < steps
@@ -207,12 +207,12 @@ def actors_that_hang(cluster, folder):
                   if p.name in names and p is not followed)
     with Held(victim.pid(), "caf.multiplexer"):
         held = time.monotonic()
-        assert victim.process.wait(BAR_S) != 0
+        assert victim.process.wait(TARGET_S) != 0
         print(f"  the held node has ended after {time.monotonic() - held:.1f}"
               " s", flush=True)
     assert any("has not run for a minute: this node ends" in line
                for line in log_of(victim))
-    assert run.finish(BAR_S) == 0
+    assert run.finish(TARGET_S) == 0
     run.once_each()
     assert not run.said("state lost")
 
@@ -228,12 +228,12 @@ def a_disk_that_hangs_while_data_are_fetched(cluster, folder):
         held = time.monotonic()
         run = Run(cluster, folder, steps=20, flags=[
             "--fault_tolerance.copies", str(len(cluster.peers) - 1)])
-        assert victim.process.wait(BAR_S) != 0
+        assert victim.process.wait(TARGET_S) != 0
         print(f"  the held node has ended after {time.monotonic() - held:.1f}"
               " s", flush=True)
     assert any("its disk has been at one piece" in line
                for line in log_of(victim))
-    assert run.finish(BAR_S) == 0
+    assert run.finish(TARGET_S) == 0
     others = [p.name for p in cluster.peers if p is not victim]
     assert not any(run.said(f"{name} holds the job up") for name in others)
     run.once_each()
@@ -250,7 +250,7 @@ def a_device_that_wakes_in_time(cluster, folder):
               for p in cluster.peers[0].status()["peers"]}
     with Held(cluster.peers[2].pid(), "shoal-device") as held:
         held.release.wait(1)  # so long it is held
-    assert run.finish(BAR_S) == 0
+    assert run.finish(TARGET_S) == 0
     run.once_each()
     after = {p["name"]: p["incarnation"]
              for p in cluster.peers[0].status()["peers"]}

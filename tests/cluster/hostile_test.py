@@ -7,12 +7,12 @@
 # with false proofs; and every node dials servers that do the same. Calm and
 # hostile stretches of steps alternate. Shows that nobody is let in, the view
 # does not change, a member still gets in, memory stays bounded, the logs stay
-# short and every step comes once. The step time
-# against the undisturbed one is printed, and held against the bar (+20 %) only
-# with --bars: the strangers take processor time of this machine, too.
+# short and every step comes once. The step time against the undisturbed one is
+# printed, and held against the target (+20 %) only with --targets: the
+# strangers take processor time of this machine, too.
 #
 # --table [ATTACK ...] tries the attacks one by one instead, --seconds each, and
-# prints what each costs (sieges.py); with --bars its bars count.
+# prints what each costs (sieges.py); with --targets its targets count.
 import argparse
 import os
 import pathlib
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--half-open", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
-    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--targets", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     options.stranger = options.stranger or (
@@ -234,7 +234,7 @@ def under_siege(options, servers):
         ended = cluster.wait_view(4)
         watch.now()
         print(f"step time {hostile:.4f} s against {calm:.4f} s undisturbed, "
-              f"{hostile / calm:.2f}x (bar 1.20); memory grew by at most "
+              f"{hostile / calm:.2f}x (target 1.20); memory grew by at most "
               f"{max(grown)} KiB")
         assert not let_in, f"let in: {let_in}"
         # The client that came meanwhile, and nobody else.
@@ -248,7 +248,8 @@ def under_siege(options, servers):
         served = [s.stop() for s in servers]
         print(f"as servers: {served}")
         assert all(s["tries"] for s in served), "nobody dialled the servers"
-        assert not options.bars or hostile <= 1.2 * calm, "steps take too long"
+        assert not options.targets or hostile <= 1.2 * calm, \
+            "steps take too long"
         os.kill(process.pid, signal.SIGINT)  # the run: the view was watched
         process.wait(60)
     return 0

@@ -15,10 +15,10 @@ import statistics
 import sys
 import time
 
-from bars import Bars, State, options_of, run_text
 from cluster import Cluster
 from lifecycle_support import wait_for
 from quotas import can_make_quotas
+from targets import State, Targets, options_of, run_text
 from traces import Reader, Trace, at_monotonic
 from watch import train
 
@@ -152,20 +152,20 @@ def run(options, shape, fabric, rounds):
         return found
 
 
-def judge(bars, name, found):
+def judge(targets, name, found):
     slower = statistics.median(d["during"] / d["calm"] for d in found)
-    bars.show(f"{name}: step time T",
-              statistics.median(d["calm"] for d in found), "s")
-    bars.show(f"{name}: transfer, median",
-              statistics.median(d["transfer"] for d in found), "s")
+    targets.show(f"{name}: step time T",
+                 statistics.median(d["calm"] for d in found), "s")
+    targets.show(f"{name}: transfer, median",
+                 statistics.median(d["transfer"] for d in found), "s")
     pauses = [p for d in found for p in d["pauses"]]
     if pauses:
-        bars.show(f"{name}: step with a change of the view, most",
-                  max(pauses), "s")
-    bars.at_most(f"{name}: others' steps during it, times T", slower,
-                 SLOWER_MAX, "", judged=False)
-    bars.at_most(f"{name}: steps until it is of use, most",
-                 max(d["useful"] for d in found), USEFUL_STEPS, "")
+        targets.show(f"{name}: step with a change of the view, most",
+                     max(pauses), "s")
+    targets.at_most(f"{name}: others' steps during it, times T", slower,
+                    SLOWER_MAX, "", judged=False)
+    targets.at_most(f"{name}: steps until it is of use, most",
+                    max(d["useful"] for d in found), USEFUL_STEPS, "")
 
 
 def more(parser):
@@ -178,22 +178,22 @@ def more(parser):
 def main():
     options = options_of("join_test.py", more)
     cases = options.case or sorted(CASES)
-    if options.bars and not can_make_quotas():
+    if options.targets and not can_make_quotas():
         print("skipped: no control groups can be made here")
         return 77
-    bars, state = Bars(options), State(options.state)
+    targets, state = Targets(options), State(options.state)
     for case in cases:
-        shape = CASES[case][options.bars]
-        for fabric in options.fabric or (["shm", "tls"] if options.bars
+        shape = CASES[case][options.targets]
+        for fabric in options.fabric or (["shm", "tls"] if options.targets
                                          else ["tls"]):
             name = f"{case}, {fabric}"
             if name not in state.done:
                 print(f"{name}:", flush=True)
                 state.keep(name, run(options, shape, fabric,
                                      options.rounds
-                                     or (ROUNDS if options.bars else 1)))
-            judge(bars, name, state.done[name])
-    code = bars.finish()
+                                     or (ROUNDS if options.targets else 1)))
+            judge(targets, name, state.done[name])
+    code = targets.finish()
     state.forget()
     return code
 

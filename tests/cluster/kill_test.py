@@ -6,7 +6,7 @@
 # again, the founder and the submitter's node among them. Shows that no
 # committed step is lost or repeated, that the losses agree, how long the run
 # paused, and that nothing is left behind. Pauses are printed and held against
-# the bar (2 s + 2 T) only with --bars, since a loaded machine is slow.
+# the target (2 s + 2 T) only with --targets, since a loaded machine is slow.
 import argparse
 import math
 import random
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--stages", type=int, default=2)
     parser.add_argument("--copy-every", type=int, default=1)
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
-    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--targets", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -147,11 +147,11 @@ def main():
         difference = max(
             abs(watch.losses[s] - calm.losses[s]) / calm.losses[s]
             for s in (steps,))
-        bar = 2 + 2 * step_time
+        target = 2 + 2 * step_time
         print(f"{len(order)} kills: {len(watch.losses)} steps, each once; "
               f"pauses median {statistics.median(pauses):.2f} s, longest "
-              f"{max(pauses):.2f} s (bar {bar:.2f} s); final loss differs by "
-              f"{difference:.2e} (bar 1e-3)")
+              f"{max(pauses):.2f} s (target {target:.2f} s); final loss "
+              f"differs by {difference:.2e} (target 1e-3)")
         causes = [e.get("cause", "") for _, e in watch.others
                   if e["event"] == "view"]
         for name in {cluster.peers[n - 1].name for n in order}:
@@ -164,7 +164,8 @@ def main():
         # Other splits into stages are the same arithmetic.
         allowed = 1e-3 if options.replicas > 1 else 0
         assert difference <= allowed, "the losses differ"
-        assert not options.bars or max(pauses) <= bar, "a pause was too long"
+        assert not options.targets or max(pauses) <= target, \
+            "a pause was too long"
     return 0
 
 

@@ -4,8 +4,8 @@
 # send to some others. Whatever is cut: two peers never tell different views of
 # one number, a minority waits and says so, every step of the run comes once
 # and the losses go on falling, and when the network is whole again all are in
-# one view, at most BAR_S later: printed, and judged ten times as generously
-# without --bars, since a loaded machine is slow. Names on the command line
+# one view, at most TARGET_S later: printed, and judged ten times as generously
+# without --targets, since a loaded machine is slow. Names on the command line
 # choose among the cases; exit code 77 without the right to make namespaces.
 import json
 import math
@@ -13,15 +13,15 @@ import random
 import sys
 import time
 
-from bars import SLACK, Bars, State, options_of, percentile
 from history import views
 from hosts_test import Hosts, by_multicast, up
 from lifecycle_support import Run
 from network import can_make_namespaces
 from quotas import share_of
+from targets import SLACK, State, Targets, options_of, percentile
 
-BAR_S = 5.0
-PROCESSORS = 0.39  # of each, with --bars
+TARGET_S = 5.0
+PROCESSORS = 0.39  # of each, with --targets
 CASES = {}
 SEED = {"value": 1}
 
@@ -125,12 +125,13 @@ class Shoal:
     def whole(self, healed):
         """All come together; prints and judges how long that took."""
         since = self.wait("one view of all", lambda:
-                          self.one_view_since(self.peers), BAR_S * 10)
+                          self.one_view_since(self.peers), TARGET_S * 10)
         took = max(0.0, since - healed)
-        print(f"  healed: one view of all after {took:.2f} s (bar {BAR_S} s)",
+        print(f"  healed: one view of all after {took:.2f} s "
+              f"(target {TARGET_S} s)",
               flush=True)
         self.healed.append(took)
-        assert took <= BAR_S * self.slack, "too long"
+        assert took <= TARGET_S * self.slack, "too long"
         self.run.advance(5)
 
     def heal(self, some, others, both=True):
@@ -354,18 +355,19 @@ def main():
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
-    bars, state = Bars(options), State(options.state)
+    targets, state = Targets(options), State(options.state)
     for name in options.names or CASES:
         if name not in state.done:
             print(f"{name}:", flush=True)
             state.keep(name, one(options, name))
     took = [t for times in state.done.values() for t in times]
-    bars.show("cuts that were healed", len(took))
-    bars.at_most("one view of all after that, longest", max(took), BAR_S)
-    bars.show("one view of all after that, median", percentile(took, 0.5), "s")
+    targets.show("cuts that were healed", len(took))
+    targets.at_most("one view of all after that, longest", max(took), TARGET_S)
+    targets.show("one view of all after that, median", percentile(took, 0.5),
+                 "s")
     # Had there been one, the case would have failed.
-    bars.at_most("forks, steps lost or repeated", 0, 0, "", exact=True)
-    code = bars.finish(" ".join(options.names))
+    targets.at_most("forks, steps lost or repeated", 0, 0, "", exact=True)
+    code = targets.finish(" ".join(options.names))
     state.forget()
     return code
 

@@ -20,9 +20,9 @@ import sys
 import threading
 import time
 
-from bars import Bars, State, options_of, percentile, run_text
 from cluster import Cluster
 from quotas import can_make_quotas
+from targets import State, Targets, options_of, percentile, run_text
 from traces import Reader, Trace
 from watch import train
 
@@ -48,7 +48,7 @@ AIMS_MAX = 6  # at one of them
 KILLS = 20  # in each phase
 TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
 TRANSFER_S = 15  # until state is on its way to who came back
-CALM_STEPS = 100  # without --bars: so far it is compared
+CALM_STEPS = 100  # without --targets: so far it is compared
 #: Each plan adds numbers up in another order, and training makes more of the
 #: difference: at a rate of 1e-3 the same run on one peer and on four, without a
 #: kill, is off by 6e-7 after 200 steps and by 4.6e-3 after 300; at this one by
@@ -88,9 +88,9 @@ class Aimed(Trace):
 
 
 class Killing:
-    def __init__(self, cluster, folder, rng, bars):
+    def __init__(self, cluster, folder, rng, targets):
         self.cluster, self.folder = cluster, folder
-        self.rng, self.bars = rng, bars
+        self.rng, self.targets = rng, targets
         self.reader = Reader()
         self.traces = {}
         self.joins = [1.0]  # seconds
@@ -263,7 +263,8 @@ class Killing:
         watch.advance(8, DEADLINE_S)
         for phase in phases:
             whom = self.victims(phase)
-            for _ in range(kills * TRIES_MAX if self.bars.options.bars else 1):
+            full = self.targets.options.targets
+            for _ in range(kills * TRIES_MAX if full else 1):
                 what = next(whom)
                 if what == "any" and self.counts[phase] >= kills:
                     break
@@ -271,7 +272,7 @@ class Killing:
         watch.advance(1, DEADLINE_S)
         last = watch.numbers[-1]
         watch.fill(self.cluster)
-        if not self.bars.options.bars:
+        if not self.targets.options.targets:
             last = min(last, CALM_STEPS)
         stop(watch)
         calm = train(self.cluster, run_file, self.folder / "calm", data)
@@ -292,9 +293,9 @@ def stop(watch):
     watch.process.wait(timeout=DEADLINE_S)
 
 
-def segment(options, bars, name, phases, kills):
+def segment(options, targets, name, phases, kills):
     """One run; what it showed."""
-    shape = FULL if options.bars else SHORT
+    shape = FULL if options.targets else SHORT
     rng = random.Random(f"{options.seed} {name}")
     with Cluster(options.shoal, shape["peers"], ["--threads", "1"],
                  options.keep, processors=shape["processors"]) as cluster:
@@ -304,7 +305,7 @@ def segment(options, bars, name, phases, kills):
             shape, shape["replicas"], 2, "enable = true\nfreq = 5\nsteps = 2",
             f"enable = true\ninterval = {shape['interval']}", RATE),
                             encoding="utf-8")
-        killing = Killing(cluster, folder, rng, bars)
+        killing = Killing(cluster, folder, rng, targets)
         try:
             off, step_time, steps = killing.run(run_file, phases, kills,
                                                 options.data)
@@ -317,40 +318,41 @@ def segment(options, bars, name, phases, kills):
 
 def main():
     options = options_of("phases_test.py")
-    if options.bars and not can_make_quotas():
+    if options.targets and not can_make_quotas():
         print("skipped: no control groups can be made here")
         return 77
-    bars, state = Bars(options), State(options.state)
-    if options.bars:
+    targets, state = Targets(options), State(options.state)
+    if options.targets:
         for phase in PHASES:
             if phase not in state.done:
                 print(f"{phase}:", flush=True)
-                state.keep(phase, segment(options, bars, phase, [phase],
+                state.keep(phase, segment(options, targets, phase, [phase],
                                           KILLS))
     else:
-        state.keep("all", segment(options, bars, "all", list(PHASES), 1))
+        state.keep("all", segment(options, targets, "all", list(PHASES), 1))
     done = state.done.values()
     pauses = [p for d in done for p in d["pauses"]]
     step_time = max(d["step_time"] for d in done)
     for phase in PHASES:
         hit = sum(d["counts"][phase] for d in done)
-        bars.at_least(f"kills in {phase}", hit, KILLS if options.bars else 1,
-                      judged=False)
+        targets.at_least(f"kills in {phase}", hit,
+                         KILLS if options.targets else 1, judged=False)
     hit = {tuple(victim) for d in done for victim in d["victims"]}
     wanted = {(phase, name) for phase in PHASES for name in NAMED[phase]}
-    if options.bars and wanted - hit:
+    if options.targets and wanted - hit:
         print(f"not among the victims: {sorted(wanted - hit)}")
-    bars.at_least("founder, submitter's node and single roles, by phase",
-                  len(wanted & hit), len(wanted), judged=False)
-    bars.show("step time T", step_time, "s")
+    targets.at_least("founder, submitter's node and single roles, by phase",
+                     len(wanted & hit), len(wanted), judged=False)
+    targets.show("step time T", step_time, "s")
     if pauses:
-        bars.at_most("pause, p99", percentile(pauses, 0.99), 2 + 2 * step_time)
-        bars.show("pause, median", percentile(pauses, 0.5), "s")
-    bars.at_most("final loss off by", max(d["off"] for d in done), 1e-3, "",
-                 exact=True)
+        targets.at_most("pause, p99", percentile(pauses, 0.99),
+                        2 + 2 * step_time)
+        targets.show("pause, median", percentile(pauses, 0.5), "s")
+    targets.at_most("final loss off by", max(d["off"] for d in done), 1e-3, "",
+                    exact=True)
     # Had one been, the run would have ended with an error.
-    bars.show("committed steps, none lost", sum(d["steps"] for d in done))
-    code = bars.finish()
+    targets.show("committed steps, none lost", sum(d["steps"] for d in done))
+    code = targets.finish()
     state.forget()
     return code
 

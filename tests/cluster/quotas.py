@@ -51,9 +51,9 @@ class Quotas:
 
 
 def share_of(options, processors):
-    """The processors of each node: with --bars that number, where groups can
+    """The processors of each node: with --targets that number, where groups can
     be made, so that capacity does not depend on other nodes; else all."""
-    if not options.bars:
+    if not options.targets:
         return None
     if not can_make_quotas():
         print("no control groups can be made here: the nodes share all "

@@ -40,7 +40,7 @@ ATTACKS = {
 }
 #: Steps per second, of the calm ones.
 SHARE_MIN = 0.6
-#: One connection that kept a whole node busy is why there is this bar.
+#: One connection that kept a whole node busy is why there is this target.
 GAP_S_MAX = 1.0
 GAP_COUNTS = ("key updates",)
 #: Until the door closes any connection, and a second for a loaded machine.
@@ -198,20 +198,20 @@ def siege(options, watch, name, ports):
 
 
 def missed(row):
-    """What of a row is short of a bar, in words."""
+    """What of a row is short of a target, in words."""
     out = []
     if row["share"] < SHARE_MIN:
-        out.append(f"{row['share']:.2f} of the calm steps per second, bar "
+        out.append(f"{row['share']:.2f} of the calm steps per second, target "
                    f"{SHARE_MIN}")
     if row["attack"] in GAP_COUNTS and row["gap"] > GAP_S_MAX:
-        out.append(f"a gap of {row['gap']:.2f} s, bar {GAP_S_MAX} s")
+        out.append(f"a gap of {row['gap']:.2f} s, target {GAP_S_MAX} s")
     if row["kept"] > KEPT_S_MAX:
         out.append(f"a connection was kept for {row['kept']:.1f} s")
     return out
 
 
 def table(options, names):
-    """Prints a row for each attack; 1 if a bar was missed."""
+    """Prints a row for each attack; 1 if a target was missed."""
     for name in names:
         if name not in ATTACKS:
             sys.exit(f"no such attack: {name}; there are {list(ATTACKS)}")
@@ -246,7 +246,7 @@ def table(options, names):
         os.kill(process.pid, signal.SIGINT)
         process.wait(60)
     print("\n".join(short))
-    return 1 if short and options.bars else 0
+    return 1 if short and options.targets else 0
 
 
 if __name__ == "__main__":

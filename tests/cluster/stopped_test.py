@@ -15,19 +15,19 @@ import subprocess
 import sys
 import time
 
-from bars import Bars, State, options_of, percentile
 from fetch import Fetch
 from hosts_test import Hosts
 from lifecycle_support import MODEL
 from network import can_make_namespaces, ip
 from partition_test import Shoal
 from quotas import share_of
+from targets import State, Targets, options_of, percentile
 
 PEERS = 4
-PROCESSORS = 0.42  # of each, with --bars
+PROCESSORS = 0.42  # of each, with --targets
 AGREED_S = 3.0
 PENDING_S = 4.0
-ROUNDS = 6  # of each case, with --bars
+ROUNDS = 6  # of each case, with --targets
 DEADLINE_S = 60
 IN_FLIGHT_MIN = 100_000  # bytes: more than control messages are
 
@@ -195,7 +195,7 @@ def case(options, name, rounds):
         cluster.keep = options.keep
         cluster.node_flags += ["--fabric.force", fabric]
         folder = cluster.work
-        shoal = Shoal(cluster, folder, 0, 1 if options.bars else 10, width)
+        shoal = Shoal(cluster, folder, 0, 1 if options.targets else 10, width)
         for number in range(rounds):
             victim = shoal.peers[1 + number % (PEERS - 1)]
             found.append(silent(shoal, how(shoal, victim), folder))
@@ -206,20 +206,20 @@ def case(options, name, rounds):
     return found
 
 
-def judge(bars, name, found):
-    bars.at_most(f"{name}: agreed, longest",
-                 max(f["agreed"] for f in found), AGREED_S)
-    bars.show(f"{name}: agreed, median",
-              percentile([f["agreed"] for f in found], 0.5), "s")
-    bars.at_most(f"{name}: all that was pending completed, longest",
-                 max(max(f["submission"], f["fetch"], f["step"])
-                     for f in found), PENDING_S)
-    bars.show(f"{name}: of these, a fetch from the peer, longest",
-              max(f["fetch"] for f in found), "s")
+def judge(targets, name, found):
+    targets.at_most(f"{name}: agreed, longest",
+                    max(f["agreed"] for f in found), AGREED_S)
+    targets.show(f"{name}: agreed, median",
+                 percentile([f["agreed"] for f in found], 0.5), "s")
+    targets.at_most(f"{name}: all that was pending completed, longest",
+                    max(max(f["submission"], f["fetch"], f["step"])
+                        for f in found), PENDING_S)
+    targets.show(f"{name}: of these, a fetch from the peer, longest",
+                 max(f["fetch"] for f in found), "s")
     if name.startswith("link down"):
-        bars.at_least(f"{name}: times with bytes on their way",
-                      sum(f["bytes"] >= IN_FLIGHT_MIN for f in found),
-                      len(found), judged=False)
+        targets.at_least(f"{name}: times with bytes on their way",
+                         sum(f["bytes"] >= IN_FLIGHT_MIN for f in found),
+                         len(found), judged=False)
 
 
 def main():
@@ -227,13 +227,14 @@ def main():
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
-    bars, state = Bars(options), State(options.state)
-    for name in CASES if options.bars else SHORT:
+    targets, state = Targets(options), State(options.state)
+    for name in CASES if options.targets else SHORT:
         if name not in state.done:
             print(f"{name}:", flush=True)
-            state.keep(name, case(options, name, ROUNDS if options.bars else 1))
-        judge(bars, name, state.done[name])
-    code = bars.finish()
+            state.keep(name, case(options, name,
+                                  ROUNDS if options.targets else 1))
+        judge(targets, name, state.done[name])
+    code = targets.finish()
     state.forget()
     return code
 

@@ -5,7 +5,7 @@
 # steps between. The need is computed: replicas send every gradient twice
 # between them ((R - 1) / R of it each way, parts and sums); stages send each
 # microbatch's activations and their gradients once, and every reduced gradient
-# once to who follows. Bar: within 2 %.
+# once to who follows. Target: within 2 %.
 import argparse
 import json
 import pathlib

@@ -4,25 +4,25 @@
 # about to do changes nothing: it learns that it is out and comes back as
 # another member (a later incarnation); every step of the run comes once, and
 # the losses are those of a run that nobody disturbed. Names on the command
-# line choose among the scenarios. With --bars a peer sleeps for half a minute,
-# else until the others have made some steps without it. The nodes have no
-# shares of the processors: nothing here is measured against a capacity.
+# line choose among the scenarios. With --targets a peer sleeps for half a
+# minute, else until the others have made some steps without it. The nodes have
+# no shares of the processors: nothing here is measured against a capacity.
 import os
 import shutil
 import signal
 import sys
 import time
 
-from bars import Bars, State, options_of
 from cluster import Cluster
 from lifecycle_support import (SCENARIOS, Run, log_of, places, run_scenarios,
                                scenario, wait_for)
+from targets import State, Targets, options_of
 
 WIDTH = 128
 STEPS = 250
-BARS = ["a_zombie_changes_nothing", "a_zombie_changes_nothing_over_tls",
-        "two_zombies_change_nothing"]
-SLEEP_S = 30  # with --bars, at least
+MEASURED = ["a_zombie_changes_nothing", "a_zombie_changes_nothing_over_tls",
+            "two_zombies_change_nothing"]
+SLEEP_S = 30  # with --targets, at least
 SLACK = 2  # as many more steps as would be made while they sleep
 BACK_S = 5.0  # until all are in one view again
 
@@ -203,24 +203,24 @@ def half_a_minute(options, name):
 
 
 def main():
-    if "--bars" not in sys.argv:
+    if "--targets" not in sys.argv:
         return run_scenarios()
     options = options_of("zombie_test.py")
-    bars, state = Bars(options), State(options.state)
-    for name in BARS:
+    targets, state = Targets(options), State(options.state)
+    for name in MEASURED:
         if name not in state.done:
             print(f"{name}:", flush=True)
             state.keep(name, half_a_minute(options, name))
     done = state.done.values()
-    bars.show(f"peers asleep for {SLEEP_S} s, expelled, back as new members",
-              sum(d["zombies"] for d in done))
-    bars.at_most("one view of all after they woke, longest",
-                 max(t for d in done for t in d["back"]), BACK_S)
+    targets.show(f"peers asleep for {SLEEP_S} s, expelled, back as new members",
+                 sum(d["zombies"] for d in done))
+    targets.at_most("one view of all after they woke, longest",
+                    max(t for d in done for t in d["back"]), BACK_S)
     # Had there been one, the scenario would have failed.
-    bars.at_most("steps lost or repeated", 0, 0, "", exact=True)
-    bars.at_most("losses off by", max(d["off"] for d in done), 1e-3, "",
-                 exact=True)
-    code = bars.finish()
+    targets.at_most("steps lost or repeated", 0, 0, "", exact=True)
+    targets.at_most("losses off by", max(d["off"] for d in done), 1e-3, "",
+                    exact=True)
+    code = targets.finish()
     state.forget()
     return code
 

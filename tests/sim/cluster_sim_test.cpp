@@ -1,6 +1,7 @@
 // tests/sim/cluster_sim_test.cpp -- claims about simulated shoals.
 #define BOOST_TEST_MODULE sim
 #include "cluster_sim.hpp"
+#include "recorded_traces.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -42,6 +43,28 @@ BOOST_AUTO_TEST_CASE(bugs_of_a_shell_are_found) {
     }
     BOOST_TEST(found > 0, "bug " << int(bug));
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(recorded_traces,
+                      *boost::unit_test::precondition(traces_hold))
+
+const std::uint64_t of_shoals[] = {
+  0xf859e607eae735fd, 0xdfde018aeb0aadf9, 0x1a911aa65a647a06,
+  0x3e189eddcdb1d9ed, 0x8f149aefba603230, 0x59798810dc5177ed,
+  0x5a4b953297121cc3, 0x7f83286a06a5041c, 0xba8a29c6321118ff,
+  0x9d649aca4eb7f075, 0x88a47cd66dee1f21, 0x1b755ca70d82712f,
+  0x6410f75a4ad001b4, 0xd8e806efb2b8c8ae, 0x7d64f575fb46f1cc,
+  0x2fa9e4220dd4a127,
+};
+
+BOOST_AUTO_TEST_CASE(shoals_run_as_recorded) {
+  check_traces(of_shoals, [](auto seed) {
+    cluster_options o;
+    o.seed = seed;
+    return run_cluster(o).trace;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

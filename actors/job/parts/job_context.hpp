@@ -52,6 +52,18 @@ struct lasting_fetch {
   int unreadable = 0; ///< tries with an invalid manifest or index
 };
 
+/// What the parts need of the actor that owns them. Called in its turns.
+class job_owner {
+public:
+  virtual ~job_owner() = default;
+  /// Runs `run` in a turn of the owner, after a time.
+  virtual void
+  post_after(std::chrono::nanoseconds wait, std::function<void()> run) = 0;
+  virtual void send_to(const core::peer_id& to, core::job_message message) = 0;
+  virtual void say(const std::string& line) = 0; ///< in the node's own log
+  virtual core::nanoseconds now() const = 0;     ///< on the steady clock
+};
+
 struct job_context {
   // What never changes.
   core::job_entry entry;
@@ -67,12 +79,8 @@ struct job_context {
   runtime::job_log* log = nullptr;
   runtime::timeline* trace = nullptr;
   runtime::training_operations* operations = nullptr;
-  poster post; ///< to the owner
-  /// The same after a time.
-  std::function<void(std::chrono::nanoseconds, std::function<void()>)>
-    post_after;
-  std::function<void(const core::peer_id&, core::job_message)> send;
-  std::function<void(const std::string&)> say; ///< in the node's own log
+  job_owner* owner = nullptr;
+  poster post; ///< to the owner, from any thread
 
   // The present, which only the owner changes.
   std::shared_ptr<const core::view> view;

@@ -41,13 +41,13 @@ void job_remarks::take(const core::remark& r) {
 void job_remarks::tell_members(const core::remark& r) {
   for (const core::peer_id& peer : here_.members())
     if (peer != here_.self)
-      here_.send(peer, r);
+      here_.owner->send_to(peer, r);
 }
 
 void job_remarks::note(std::uint64_t step, const std::string& text) {
   const core::remark r = remark_of(step, text);
   take(r);
-  here_.say("[job] " + text);
+  here_.owner->say("[job] " + text);
   if (reports())
     tell_members(r);
 }
@@ -55,7 +55,7 @@ void job_remarks::note(std::uint64_t step, const std::string& text) {
 void job_remarks::note_own(std::uint64_t step, const std::string& text) {
   const core::remark r = remark_of(step, text);
   take(r);
-  here_.say("[job] " + text);
+  here_.owner->say("[job] " + text);
   tell_members(r);
 }
 
@@ -65,7 +65,7 @@ void job_remarks::note_wait(std::uint64_t step, const std::string& why,
   wait_->wanted = wanted;
   wait_->waits = true;
   take(*wait_);
-  here_.say("[job] " + why);
+  here_.owner->say("[job] " + why);
   if (reports())
     tell_members(*wait_);
 }
@@ -78,7 +78,7 @@ void job_remarks::tick() {
 
 void job_remarks::note_here(std::uint64_t step, const std::string& text) {
   take(remark_of(step, text));
-  here_.say("[job] " + text);
+  here_.owner->say("[job] " + text);
 }
 
 void job_remarks::note_once(const std::string& text) {
@@ -95,8 +95,8 @@ void job_remarks::note_verdict(const std::string& text) {
 core::remark
 job_remarks::remark_of(std::uint64_t step, const std::string& text) const {
   core::remark r{here_.header, step, text, {}, false};
-  r.on.job = here_.entry.id;
-  r.on.island = here_.id.index;
+  r.header.job = here_.entry.id;
+  r.header.island = here_.id.index;
   return r;
 }
 

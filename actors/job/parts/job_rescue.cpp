@@ -58,9 +58,9 @@ void job_rescue::save_all(std::shared_ptr<void> lease) {
   auto all = std::make_shared<state>();
   all->version = *version;
   all->lease = std::move(lease);
-  here_.say("[job] " + here_.entry.name + ": saving the state at step "
-            + std::to_string(version->step)
-            + " on this node, since no quorum lets it leave");
+  here_.owner->say("[job] " + here_.entry.name + ": saving the state at step "
+                   + std::to_string(version->step)
+                   + " on this node, since no quorum lets it leave");
   save_next(all);
 }
 

@@ -53,7 +53,7 @@ void job_saving::save(const run_checkpoint& a) {
   if (units.empty() || !writing())
     return copy_units(a, units);
   if (a.last) {
-    here_.post_after(look_after, [this, a] { save(a); });
+    here_.owner->post_after(look_after, [this, a] { save(a); });
     return;
   }
   to_.refuse(refuse_shards{a.step, "the one before is still being written",

@@ -129,18 +129,19 @@ void job_stalls::predict() {
 
 core::stall_watch::sight job_stalls::sight(bool looking) {
   core::stall_watch::sight s;
-  s.on = here_.header;
-  s.on.job = here_.entry.id;
-  s.on.island = here_.id.index;
+  s.header = here_.header;
+  s.header.job = here_.entry.id;
+  s.header.island = here_.id.index;
   if (here_.place)
     for (const core::member_id& m : here_.place->sealers)
       s.sealers.push_back(m.peer);
   if (looking) // the core does not know of it yet
     if (const auto plan = node_.plan())
       for (const core::assignment& a : plan->jobs)
-        if (a.job == s.on.job && s.on.island < a.islands.size()) {
-          const core::island_place& at = a.islands[s.on.island];
-          s.on = {a.job, core::digest(here_.id, at), at.since, s.on.island};
+        if (a.job == s.header.job && s.header.island < a.islands.size()) {
+          const core::island_place& at = a.islands[s.header.island];
+          s.header = {a.job, core::digest(here_.id, at), at.since,
+                      s.header.island};
           for (const core::member_id& m : at.sealers)
             s.sealers.push_back(m.peer);
         }
@@ -148,7 +149,7 @@ core::stall_watch::sight job_stalls::sight(bool looking) {
   using phase = core::job_core::phase;
   // The last checkpoint may wait for files, but not while it is being copied.
   const core::nanoseconds device =
-    busy_for(*here_.device, here_.entry.id, steady_now());
+    busy_for(*here_.device, here_.entry.id, here_.owner->now());
   s.loading = looking || here_.core->loads() || text_.awaited();
   s.active = here_.core->should_move() || s.loading
              || (at == phase::checkpointing && device > 0);
@@ -165,7 +166,7 @@ core::stall_watch::sight job_stalls::sight(bool looking) {
   const core::nanoseconds silent = here_.links->silent_for().count();
   if (s.active)
     s.computing = std::max(
-      {device, busy_for(*here_.reductions, here_.entry.id, steady_now()),
+      {device, busy_for(*here_.reductions, here_.entry.id, here_.owner->now()),
        silent < links_silent_min ? 0 : silent});
   s.predicted = s.loading && alone_ ? 0 : predicted_;
   s.committed = remarks_.last_step();
@@ -185,10 +186,10 @@ void job_stalls::see_disk(core::stall_watch::sight& s, bool looking) {
   const bool placed =
     looking || (here_.place && !here_.place->replicas.empty());
   if (placed && here_.members().size() > 1)
-    s.disk = busy_for(*here_.disk, steady_now());
+    s.disk = busy_for(*here_.disk, here_.owner->now());
   if (s.disk > 0 && moved.moved_at > 0)
-    s.disk =
-      std::clamp<core::nanoseconds>(steady_now() - moved.moved_at, 1, s.disk);
+    s.disk = std::clamp<core::nanoseconds>(here_.owner->now() - moved.moved_at,
+                                           1, s.disk);
   // The store knows the file that it reads or writes. A unit is written as one
   // file, or read by the device from a mapped one; the text is parsed in one
   // piece.
@@ -215,7 +216,7 @@ void job_stalls::tick(bool looking) {
         post([this, all = std::move(all)] { list_transfers(all); });
       });
   }
-  carry_out(watch_.tick(sight(looking), steady_now()));
+  carry_out(watch_.tick(sight(looking), here_.owner->now()));
   // The links are asked first, but they may be what hangs.
   if (!flight_why_.empty() && ++flight_ticks_ >= flight_ticks_max)
     write_flight();
@@ -249,14 +250,14 @@ void job_stalls::received(const core::peer_id& from,
       keep_flight("told by " + remarks_.name_of(from) + ": " + r.verdict);
     return;
   }
-  carry_out(watch_.received(from, r, sight(looking), steady_now()));
+  carry_out(watch_.received(from, r, sight(looking), here_.owner->now()));
 }
 
 void job_stalls::carry_out(const core::stall_watch::actions& actions) {
   using watch = core::stall_watch;
   for (const watch::action& action : actions) {
     if (const auto* a = std::get_if<watch::send>(&action)) {
-      here_.send(a->to, a->report);
+      here_.owner->send_to(a->to, a->report);
     } else if (const auto* a = std::get_if<watch::stalled>(&action)) {
       keep_flight(a->why);
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
@@ -293,13 +294,13 @@ void job_stalls::carry_out(const core::stall_watch::actions& actions) {
 void job_stalls::tell_verdict(const std::string& text) {
   remarks_.note_verdict(text);
   core::stall_report r;
-  r.on = here_.header;
-  r.on.job = here_.entry.id;
-  r.on.island = here_.id.index;
+  r.header = here_.header;
+  r.header.job = here_.entry.id;
+  r.header.island = here_.id.index;
   r.verdict = text.substr(0, core::stall_verdict_max);
   for (const core::peer_id& peer : here_.members())
     if (peer != here_.self)
-      here_.send(peer, r);
+      here_.owner->send_to(peer, r);
 }
 
 /// Writes the flight record at one of the next ticks, with the transfers of

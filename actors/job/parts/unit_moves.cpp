@@ -128,8 +128,8 @@ void unit_moves::take_copy(const receive_unit& a, const buffer& copy) {
       to_.moved(event::arrival_copied{a.digest, a.unit, a.version.step});
       const auto count = here_.core->arrivals();
       if (here_.digest() == a.digest && count.here == count.all)
-        here_.say("[job] all state that was to come is here: "
-                  + std::to_string(count.all) + " units");
+        here_.owner->say("[job] all state that was to come is here: "
+                         + std::to_string(count.all) + " units");
     });
 }
 
@@ -249,7 +249,7 @@ void unit_moves::send_piece_after(const leaving_ptr& out,
   if (rest <= 0 || !is_leaving(out))
     return send_piece(out);
   const core::nanoseconds nap = std::min(rest, nap_max);
-  here_.post_after(
+  here_.owner->post_after(
     std::chrono::nanoseconds(nap),
     [this, out, left = rest - nap] { send_piece_after(out, left); });
 }

@@ -9,6 +9,11 @@
 #include <iostream>
 
 using namespace shoal;
+
+struct lines : runtime::node_observer {
+  void say(const std::string& line) override { std::cerr << line << "\n"; }
+};
+
 int main(int argc, char** argv) try {
   apps::signals interrupts; // before any thread
   runtime::role_table roles;
@@ -16,7 +21,8 @@ int main(int argc, char** argv) try {
   hello_actor::add(roles);
   runtime::node_config config;
   config.name = argc > 1 ? argv[1] : "hello";
-  config.observer.say = [](const std::string& s) { std::cerr << s << "\n"; };
+  lines said;
+  config.observer = &said;
   runtime::node node(config, roles);
   interrupts.on_first([&node] { node.leave(std::chrono::seconds(10)); });
   node.wait_stopped(std::chrono::hours(9999));

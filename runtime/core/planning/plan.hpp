@@ -31,7 +31,7 @@
 // for 64, 0.6 s for 1,024 (tests/bench/plan_bench.cpp).
 #pragma once
 
-#include "runtime/core/planning/layout/cost.hpp"
+#include "runtime/core/planning/layout/prediction.hpp"
 #include "runtime/core/view.hpp"
 
 #include <cstdint>

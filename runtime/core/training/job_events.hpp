@@ -337,12 +337,12 @@ struct step_known {
   std::uint32_t bubble_permille = 0; ///< as measured; 0: unknown, or none
 };
 /// A step is committed, perhaps before its turn in the log. `publish`: send it,
-/// perhaps again, as `progress` under `on` and with what is measured here, to
-/// every other member of the view.
+/// perhaps again, as `progress` under `header` and with what is measured here,
+/// to every other member of the view.
 struct committed {
   step_record record;
   bool publish = false;
-  job_header on;
+  job_header header;
 };
 /// The result of an evaluation, ours or the evaluator's: goes to the log.
 struct eval_known {

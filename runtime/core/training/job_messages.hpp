@@ -102,7 +102,7 @@ void fields(auto& v, of<unit_digest> auto& x) {
 /// Sent to all participants when all buckets of this step are reduced here: the
 /// commit vote. Participants that share a unit send equal sums.
 struct vote {
-  job_header on;
+  job_header header;
   std::uint64_t step = 0;
   std::vector<unit_square> units;
   std::vector<double> losses; ///< of all microbatches; sent by heads and
@@ -123,7 +123,7 @@ struct vote {
   friend bool operator==(const vote&, const vote&) = default;
 };
 void fields(auto& v, of<vote> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("step", x.step, at_most(epoch_max));
   v("units", x.units, list_of(job_units_max));
   v("losses", x.losses, list_of(job_microbatches_max));
@@ -228,10 +228,10 @@ void fields(auto& v, of<checkpoint_ref> auto& x) {
 
 inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
 
-/// What a sealer of the assignment `on` holds while it stands still. One for
-/// each assignment, never changed, sent to all sealers.
+/// What a sealer of the assignment in `header` holds while it stands still. One
+/// for each assignment, never changed, sent to all sealers.
 struct seal {
-  job_header on;
+  job_header header;
   std::vector<held_unit> units;  ///< by unit
   std::vector<unit_copy> copies; ///< by version, then unit
   state_version prepared;        ///< zero: none
@@ -254,7 +254,7 @@ struct seal {
   friend bool operator==(const seal&, const seal&) = default;
 };
 void fields(auto& v, of<seal> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("units", x.units, list_of(job_units_max));
   v("copies", x.copies, list_of(job_copies_max));
   v("prepared", x.prepared);
@@ -277,11 +277,11 @@ void fields(auto& v, of<seal> auto& x) {
 
 /// The sender's store has all blobs of the job. To all sealers.
 struct have_blobs {
-  job_header on;
+  job_header header;
   friend bool operator==(const have_blobs&, const have_blobs&) = default;
 };
 void fields(auto& v, of<have_blobs> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
 }
 
 /// Wall time of a step as measured; zeros: unknown.
@@ -294,7 +294,7 @@ struct step_time {
 
 /// Sent by the reporter to every member of the view.
 struct progress {
-  job_header on;
+  job_header header;
   step_record record;
   double lr = 0;                     ///< filled in by the shell
   std::uint64_t tokens = 0;          ///< in this step; by the shell
@@ -304,7 +304,7 @@ struct progress {
   friend bool operator==(const progress&, const progress&) = default;
 };
 void fields(auto& v, of<progress> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("record", x.record);
   v("lr", x.lr);
   v("tokens", x.tokens, at_most(limits::bytes_max));
@@ -316,14 +316,14 @@ void fields(auto& v, of<progress> auto& x) {
 
 /// Sent by the evaluator to every member.
 struct eval_result {
-  job_header on;
+  job_header header;
   state_version version;
   double loss = 0;          ///< mean negative log likelihood, nats
   std::uint64_t tokens = 0; ///< zero: it failed
   friend bool operator==(const eval_result&, const eval_result&) = default;
 };
 void fields(auto& v, of<eval_result> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("version", x.version);
   v("loss", x.loss);
   v("tokens", x.tokens, at_most(limits::bytes_max));
@@ -349,7 +349,7 @@ void fields(auto& v, of<written_shard> auto& x) {
 /// The sender's store has its part of a checkpoint, or the reason why not. Sent
 /// to the publisher repeatedly, until the publisher reports the result.
 struct shards_written {
-  job_header on;
+  job_header header;
   std::uint64_t step = 0;
   std::vector<written_shard> shards; ///< by unit; none if `why` is set
   std::string why;                   ///< why it could not be written
@@ -358,7 +358,7 @@ struct shards_written {
   operator==(const shards_written&, const shards_written&) = default;
 };
 void fields(auto& v, of<shards_written> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("step", x.step, at_most(epoch_max));
   v("shards", x.shards, list_of(job_units_max));
   v("why", x.why, cleaned_text_of(limits::text_bytes_max));
@@ -368,7 +368,7 @@ void fields(auto& v, of<shards_written> auto& x) {
 
 /// Sent by the publisher to every member. A zero manifest: it failed.
 struct checkpoint_published {
-  job_header on;
+  job_header header;
   checkpoint_ref checkpoint; ///< no manifest: it could not be written
   std::uint64_t bytes = 0;
   std::string why;               ///< if it failed: the reason, for users
@@ -380,7 +380,7 @@ struct checkpoint_published {
                          const checkpoint_published&) = default;
 };
 void fields(auto& v, of<checkpoint_published> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("checkpoint", x.checkpoint);
   v("bytes", x.bytes, at_most(limits::bytes_max));
   v("why", x.why, cleaned_text_of(limits::text_bytes_max));
@@ -394,14 +394,14 @@ void fields(auto& v, of<checkpoint_published> auto& x) {
 /// refuses the checkpoint; sent to all sealers, since any of them may have to
 /// keep it instead.
 struct have_checkpoint {
-  job_header on;
+  job_header header;
   checkpoint_ref checkpoint;
   bool refused = false; ///< another peer is to keep it
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
 };
 void fields(auto& v, of<have_checkpoint> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("checkpoint", x.checkpoint);
   v("refused", x.refused);
 }
@@ -410,13 +410,13 @@ void fields(auto& v, of<have_checkpoint> auto& x) {
 /// Sent to all participants: none voids what it holds before all have sent
 /// this.
 struct restorable {
-  job_header on;
+  job_header header;
   checkpoint_ref checkpoint;
   bool again = false; ///< a repeat: answer with yours
   friend bool operator==(const restorable&, const restorable&) = default;
 };
 void fields(auto& v, of<restorable> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("checkpoint", x.checkpoint);
   v("again", x.again);
 }
@@ -424,11 +424,11 @@ void fields(auto& v, of<restorable> auto& x) {
 /// Go on without the checkpoint that the job waits for. Sent to all sealers by
 /// the peer on which a user asked for it.
 struct stop_waiting {
-  job_header on;
+  job_header header;
   friend bool operator==(const stop_waiting&, const stop_waiting&) = default;
 };
 void fields(auto& v, of<stop_waiting> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
 }
 
 inline constexpr std::size_t stall_peers_max = 64;
@@ -439,7 +439,7 @@ inline constexpr std::size_t stall_verdict_max = 400; ///< bytes
 /// to all sealers; peers that are still under another assignment also send it
 /// and are reported on.
 struct stall_report {
-  job_header on;
+  job_header header;
   std::uint64_t step = 0;    ///< in progress
   bool asks = false;         ///< answer with your report
   bool active = false;       ///< something should move here
@@ -457,7 +457,7 @@ struct stall_report {
   friend bool operator==(const stall_report&, const stall_report&) = default;
 };
 void fields(auto& v, of<stall_report> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("step", x.step, at_most(epoch_max));
   v("asks", x.asks);
   v("active", x.active);
@@ -474,7 +474,7 @@ void fields(auto& v, of<stall_report> auto& x) {
 /// The sender is to receive a unit (planning/arrivals.hpp): send it from the
 /// next step boundary on. Sent to the unit's source until it begins.
 struct arrival_wanted {
-  job_header on;
+  job_header header;
   std::uint32_t unit = 0;
   std::uint32_t attempt = 0; ///< from 1; replaces older ones. 0: in step
   std::uint64_t after = 0;   ///< if not 0: the sender knows no commits from
@@ -483,7 +483,7 @@ struct arrival_wanted {
   operator==(const arrival_wanted&, const arrival_wanted&) = default;
 };
 void fields(auto& v, of<arrival_wanted> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("unit", x.unit, at_most(job_units_max - 1));
   v("attempt", x.attempt, at_most(arrival_tries_max));
   v("after", x.after, at_most(epoch_max));
@@ -492,14 +492,14 @@ void fields(auto& v, of<arrival_wanted> auto& x) {
 /// A copy of the unit at `version` is on its way; its reduced gradients of each
 /// later step follow.
 struct arrival_begun {
-  job_header on;
+  job_header header;
   std::uint32_t unit = 0;
   std::uint32_t attempt = 0;
   state_version version;
   friend bool operator==(const arrival_begun&, const arrival_begun&) = default;
 };
 void fields(auto& v, of<arrival_begun> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("unit", x.unit, at_most(job_units_max - 1));
   v("attempt", x.attempt, at_most(arrival_tries_max));
   v("version", x.version);
@@ -509,26 +509,26 @@ void fields(auto& v, of<arrival_begun> auto& x) {
 /// not be moved while the run goes on. Sent to all participants, again with
 /// every step.
 struct arrival_complete {
-  job_header on;
+  job_header header;
   std::uint64_t step = 0;
   friend bool
   operator==(const arrival_complete&, const arrival_complete&) = default;
 };
 void fields(auto& v, of<arrival_complete> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("step", x.step, at_most(epoch_max));
 }
 
 /// The sender knows no committed steps after this one: send them, each as
 /// `progress`.
 struct records_wanted {
-  job_header on;
+  job_header header;
   state_version after;
   friend bool
   operator==(const records_wanted&, const records_wanted&) = default;
 };
 void fields(auto& v, of<records_wanted> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("after", x.after);
 }
 
@@ -536,7 +536,7 @@ inline constexpr std::size_t remark_bytes_max = 1024;
 
 /// A remark about the job, for users, who may ask any member.
 struct remark {
-  job_header on;
+  job_header header;
   std::uint64_t step = 0;
   std::string text;
   blob_digest wanted{}; ///< bytes that a client may upload
@@ -545,7 +545,7 @@ struct remark {
   friend bool operator==(const remark&, const remark&) = default;
 };
 void fields(auto& v, of<remark> auto& x) {
-  v("on", x.on);
+  v("header", x.header);
   v("step", x.step, at_most(epoch_max));
   v("text", x.text, cleaned_text_of(remark_bytes_max));
   v("wanted", x.wanted);

@@ -248,7 +248,8 @@ bool is_given_up(const checkpoint_ref& c,
 }
 
 const job_header& header(const job_message& m) {
-  return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
+  return std::visit([](const auto& x) -> const job_header& { return x.header; },
+                    m);
 }
 
 std::optional<step_record>

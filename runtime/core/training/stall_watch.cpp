@@ -79,8 +79,8 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     committed_at_ = now;
   }
   const bool loading = std::exchange(loading_, s.loading) || s.loading;
-  if (s.on != on_) {
-    on_ = s.on;
+  if (s.header != header_) {
+    header_ = s.header;
     longest_ = {std::max(longest_[0], longest_[1]), 0};
     changes_ = 0;
     full_ = false;
@@ -113,7 +113,7 @@ void stall_watch::look(const sight& s, nanoseconds now) {
 stall_report
 stall_watch::report(const sight& s, nanoseconds now, bool asks) const {
   stall_report r;
-  r.on = s.on;
+  r.header = s.header;
   r.step = s.step;
   r.asks = asks;
   r.active = s.active;
@@ -148,7 +148,7 @@ stall_watch::actions stall_watch::tick(const sight& s, nanoseconds now) {
   if (!s.active || now - moved_ <= budget(s))
     return out;
   ask(s, now, out);
-  if (s.on.digest != 0
+  if (s.header.digest != 0
       && std::ranges::find(s.sealers, self_) != s.sealers.end())
     judge(s, now, out);
   return out;
@@ -158,7 +158,7 @@ void stall_watch::ask(const sight& s, nanoseconds now, actions& out) {
   if (!asking_) {
     asking_ = now;
     asked_ = now - ask_every;
-    known_ = s.on.digest;
+    known_ = s.header.digest;
     out.emplace_back(stalled{"nothing has moved for " + seconds(now - moved_)
                              + ", budget " + seconds(budget(s)) + " ("
                              + at_step(report(s, now, false)) + ")"});
@@ -182,9 +182,9 @@ stall_watch::received(const peer_id& from, const stall_report& r,
   if (!r.asks)
     return out;
   out.emplace_back(send{from, report(s, now, false)});
-  if (known_ != r.on.digest)
+  if (known_ != r.header.digest)
     out.emplace_back(asked{from});
-  known_ = r.on.digest;
+  known_ = r.header.digest;
   return out;
 }
 
@@ -218,9 +218,9 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
     const stall_report& r = a.report;
     if (now - a.at > answer_max)
       continue;
-    if (r.on == s.on && (over_budget(r) || can_not_stop(r)))
+    if (r.header == s.header && (over_budget(r) || can_not_stop(r)))
       blame(p, why_guilty(r));
-    else if (r.on != s.on || (r.active && 2 * r.idle < now - moved_)
+    else if (r.header != s.header || (r.active && 2 * r.idle < now - moved_)
              || r.computing > 0 || r.halting || r.loading)
       patience = true; // SW-3
   }
@@ -239,8 +239,8 @@ void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
                         std::pair(std::max(p, to), std::min(p, to)));
   if (retries_ < retries_max || !link) {
     ++retries_;
-    out.emplace_back(retry{s.on.since, "all wait for each other at step "
-                                         + std::to_string(s.step)});
+    out.emplace_back(retry{s.header.since, "all wait for each other at step "
+                                             + std::to_string(s.step)});
     return;
   }
   out.emplace_back(expel{link->first, "what it and " + short_name(link->second)

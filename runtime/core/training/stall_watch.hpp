@@ -93,7 +93,7 @@ public:
 
   /// What this peer sees of a job.
   struct sight {
-    job_header on;                ///< digest 0: it has no assignment
+    job_header header;            ///< digest 0: it has no assignment
     std::vector<peer_id> sealers; ///< of it, perhaps this peer
     bool active = false;          ///< something should move: not gated, done,
                                   ///< ...
@@ -177,7 +177,7 @@ private:
   void judge_waiting(const sight& s, nanoseconds now, actions& out);
 
   peer_id self_{};
-  job_header on_;
+  job_header header_;
   std::uint64_t mark_ = 0;
   std::uint64_t step_ = 0;
   nanoseconds moved_ = 0;              ///< when the mark changed

@@ -14,6 +14,7 @@
 #include <map>
 
 using namespace shoal;
+using apps::blob_source;
 using apps::checkpoint_fetcher;
 namespace fs = std::filesystem;
 
@@ -26,7 +27,7 @@ core::blob_digest digest_of(std::uint8_t n) {
 }
 
 /// A shoal with some checkpoints, of one file each, that holds back manifests.
-class remote {
+class remote final : public blob_source {
 public:
   remote() {
     auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
@@ -34,7 +35,7 @@ public:
       std::abort();
     folder = name;
   }
-  ~remote() {
+  ~remote() override {
     std::error_code ignored;
     fs::remove_all(folder, ignored);
   }
@@ -52,29 +53,24 @@ public:
     return e;
   }
 
-  checkpoint_fetcher::config config() {
-    checkpoint_fetcher::config c;
-    c.folder = folder;
-    c.get = [this](const std::string& where, const core::blob_digest& d,
-                   const checkpoint_fetcher::piece& sink, std::string& why) {
-      std::unique_lock lock(mutex_);
-      where_ = where;
-      ++asked_;
-      changed_.notify_all();
-      while (trickles_ && d[0] < 100)
-        if (const auto error = sink({}))
-          return error;
-      changed_.wait(lock, [&] { return open_ || d[0] >= 100; });
-      if (!blobs_.contains(d)) {
-        why = "it is nowhere";
-        return std::make_error_code(std::errc::no_such_file_or_directory);
-      }
-      const auto error = sink(std::as_bytes(std::span(blobs_.at(d))));
-      if (error)
-        why = error.message();
-      return error;
-    };
-    return c;
+  std::error_code get(const std::string& where, const core::blob_digest& d,
+                      const piece& sink, std::string& why) override {
+    std::unique_lock lock(mutex_);
+    where_ = where;
+    ++asked_;
+    changed_.notify_all();
+    while (trickles_ && d[0] < 100)
+      if (const auto error = sink({}))
+        return error;
+    changed_.wait(lock, [&] { return open_ || d[0] >= 100; });
+    if (!blobs_.contains(d)) {
+      why = "it is nowhere";
+      return std::make_error_code(std::errc::no_such_file_or_directory);
+    }
+    const auto error = sink(std::as_bytes(std::span(blobs_.at(d))));
+    if (error)
+      why = error.message();
+    return error;
   }
 
   /// Waits until `n` blobs have been requested.
@@ -109,13 +105,31 @@ private:
   bool trickles_ = false;
 };
 
+/// A disk that takes nothing while a file's blob is fetched.
+struct full_disk final : blob_source {
+  explicit full_disk(blob_source& s) : source(s) {}
+  std::error_code get(const std::string& where, const core::blob_digest& d,
+                      const piece& sink, std::string& why) override {
+    if (d[0] >= 100) { // a file
+      const rlimit none{0, RLIM_INFINITY};
+      std::signal(SIGXFSZ, SIG_IGN);
+      ::setrlimit(RLIMIT_FSIZE, &none);
+    }
+    const auto error = source.get(where, d, sink, why);
+    const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &any);
+    return error;
+  }
+  blob_source& source;
+};
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(fetcher)
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_overtaken_while_waiting_is_left_out) {
   remote r;
-  checkpoint_fetcher f(r.config());
+  checkpoint_fetcher f(r.folder, r);
   f.want(r.add(1), "a");
   r.wait_asked(1); // it is in progress, and the caller continues
   BOOST_TEST(!f.take().has_value());
@@ -143,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_overtaken_while_waiting_is_left_out) {
 BOOST_AUTO_TEST_CASE(a_failure_leaves_nothing_and_has_a_reason) {
   remote r;
   r.open();
-  checkpoint_fetcher f(r.config());
+  checkpoint_fetcher f(r.folder, r);
   runtime::job_event none = r.add(1);
   none.digest = digest_of(50);
   f.want(none, "a");
@@ -159,11 +173,9 @@ BOOST_AUTO_TEST_CASE(a_failure_leaves_nothing_and_has_a_reason) {
 BOOST_AUTO_TEST_CASE(a_disk_that_takes_nothing_is_named_and_tried_again) {
   remote r;
   r.open();
-  checkpoint_fetcher::config c = r.config();
-  const fs::path parent = c.folder / "checkpoint";
+  const fs::path parent = r.folder / "checkpoint";
   std::ofstream(parent) << "no folder";
-  c.folder = parent;
-  checkpoint_fetcher f(c);
+  checkpoint_fetcher f(parent, r);
   f.want(r.add(1), "a");
   f.settle({});
   auto o = f.take();
@@ -184,21 +196,8 @@ BOOST_AUTO_TEST_CASE(a_disk_that_takes_nothing_is_named_and_tried_again) {
 BOOST_AUTO_TEST_CASE(a_failed_write_is_told_with_the_file_and_its_own_reason) {
   remote r;
   r.open();
-  checkpoint_fetcher::config c = r.config();
-  const auto get = c.get;
-  c.get = [&](const std::string& where, const core::blob_digest& d,
-              const checkpoint_fetcher::piece& sink, std::string& why) {
-    if (d[0] >= 100) { // a file: from now on every write to it fails
-      const rlimit none{0, RLIM_INFINITY};
-      std::signal(SIGXFSZ, SIG_IGN);
-      ::setrlimit(RLIMIT_FSIZE, &none);
-    }
-    const auto error = get(where, d, sink, why);
-    const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
-    ::setrlimit(RLIMIT_FSIZE, &any);
-    return error;
-  };
-  checkpoint_fetcher f(c);
+  full_disk source(r);
+  checkpoint_fetcher f(r.folder, source);
   f.want(r.add(1), "a");
   f.settle({});
   const auto o = f.take();
@@ -213,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_failed_write_is_told_with_the_file_and_its_own_reason) {
 BOOST_AUTO_TEST_CASE(a_cancelled_fetch_ends_at_the_next_piece) {
   remote r;
   r.trickle(true);
-  checkpoint_fetcher f(r.config());
+  checkpoint_fetcher f(r.folder, r);
   f.want(r.add(1), "a");
   f.want(r.add(2), "a");
   int times = 0;
@@ -243,7 +242,7 @@ BOOST_AUTO_TEST_CASE(a_manifest_without_end_of_lists_is_refused) {
 
 BOOST_AUTO_TEST_CASE(an_end_waits_for_no_checkpoint) {
   remote r;
-  auto f = std::make_unique<checkpoint_fetcher>(r.config());
+  auto f = std::make_unique<checkpoint_fetcher>(r.folder, r);
   f->want(r.add(1), "a");
   r.wait_asked(1);
   r.open(); // the piece that is under way comes

@@ -46,8 +46,8 @@ namespace {
 /// What is answered to `shoal status`: more than is asked.
 const std::string status_text(4096, 's');
 
-struct desk_without_node {
-  desk_without_node() {
+struct requests_without_node {
+  requests_without_node() {
     node.status_text = status_text;
     served = std::make_unique<control>(socket, node);
   }
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_SUITE(control_socket)
 /// The client writes for as long as anything is taken. It has been stopped when
 /// nothing is, however often the control thread has turned.
 BOOST_AUTO_TEST_CASE(a_client_that_does_not_read_is_not_read) {
-  desk_without_node d;
+  requests_without_node d;
   const unique_fd deaf = connect_unix(d.socket);
   const unique_fd other = connect_unix(d.socket);
   BOOST_TEST_REQUIRE(bool(deaf));
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_does_not_read_is_not_read) {
 }
 
 BOOST_AUTO_TEST_CASE(it_does_not_turn_while_no_descriptor_is_left) {
-  desk_without_node d;
+  requests_without_node d;
   const unique_fd known = connect_unix(d.socket);
   BOOST_TEST_REQUIRE(bool(known));
   frame_reader in;

@@ -1,6 +1,6 @@
 // tests/runtime/control/control_test.cpp -- the requests of commands.
 #include "runtime/control/client_link.hpp"
-#include "runtime/control/desk.hpp"
+#include "runtime/control/client_requests.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
 #include "runtime/identity/identity.hpp"
@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(a_client_over_the_limit_is_told_so) {
 BOOST_AUTO_TEST_CASE(a_client_has_few_requests_waiting) {
   auto journal = open_job_journal({});
   tests::asked_node node(*journal);
-  desk d(node, [] {});
+  client_requests d(node, [] {});
   std::size_t refused = 0;
   std::size_t answered = 0;
   auto reply = [&](const client_reply& r) {
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(the_end_is_reported_only_with_the_last_event) {
   step.kind = job_event_kind::step;
   step.step = 1;
   journal.add(7, step);
-  desk d(node, [] {});
+  client_requests d(node, [] {});
   client_reply last;
   auto reply = [&](const client_reply& r) { last = r; };
   d.ask(1, {1, ask_events{7, 0}}, reply);

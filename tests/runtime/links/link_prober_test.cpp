@@ -18,21 +18,29 @@ using runtime::link_prober;
 namespace {
 
 struct probing {
+  /// Loses some of the requests of one prober.
+  struct lossy final : runtime::probe_sender {
+    lossy(probing& w, std::size_t i, double share)
+      : all(w), number(i), loss(share) {}
+    std::error_code
+    send_probe(const peer_id& to, const link_probe& p) override {
+      if (std::uniform_real_distribution<>(0, 1)(all.random) >= loss)
+        all.tls.schedule(10us, [&w = all, i = number, to, p] {
+          w.probers[to[0] - 1u]->asked(id_of(i), p, w.time());
+        });
+      return {};
+    }
+    probing& all;
+    std::size_t number;
+    double loss;
+  };
   explicit probing(std::size_t count, std::uint64_t seed, double ask_loss = 0)
     : random(seed), tls(seed), ucx(seed + 1) {
     for (std::size_t i = 0; i < count; ++i) {
       hosts.push_back(std::make_unique<host>(i, tls, ucx));
-      link_prober::config c;
-      c.self = id_of(i);
-      c.links = &hosts[i]->links();
-      c.ask = [this, i, ask_loss](const peer_id& to, const link_probe& p) {
-        if (std::uniform_real_distribution<>(0, 1)(random) >= ask_loss)
-          tls.schedule(10us, [this, i, to, p] {
-            probers[to[0] - 1u]->asked(id_of(i), p, time());
-          });
-        return std::error_code{};
-      };
-      probers.push_back(std::make_unique<link_prober>(std::move(c)));
+      senders.push_back(std::make_unique<lossy>(*this, i, ask_loss));
+      probers.push_back(std::make_unique<link_prober>(
+        id_of(i), hosts[i]->links(), *senders[i]));
     }
     for (auto kind : {fabric_kind::tls, fabric_kind::shm})
       connect(kind);
@@ -87,6 +95,7 @@ struct probing {
   loopback::network tls;
   loopback::network ucx;
   std::vector<std::unique_ptr<host>> hosts;
+  std::vector<std::unique_ptr<lossy>> senders;
   std::vector<std::unique_ptr<link_prober>> probers; // before the hosts
   std::chrono::nanoseconds now{0};
 };

@@ -26,18 +26,14 @@ inline peer_id id_of(std::size_t i) {
   return id;
 }
 
-class host {
+class host : private runtime::credit_sender {
 public:
   host(std::size_t number, loopback::network tls, loopback::network ucx,
        transport::limits limits = {})
     : on_tls_(*this, fabric_kind::tls), on_ucx_(*this, fabric_kind::shm) {
     runtime::link_service::config c;
     c.self = id_of(number);
-    c.send_credit = [this](const peer_id& to, const link_credit& credit) {
-      const auto bytes = std::as_bytes(std::span(&credit, 1));
-      return tls_->send(to, bytes);
-    };
-    links_ = runtime::make_link_service(std::move(c));
+    links_ = runtime::make_link_service(std::move(c), *this);
     loopback::config who;
     who.name = std::to_string(number);
     who.id = id_of(number);
@@ -48,7 +44,7 @@ public:
     links_->add_fabric(fabric_kind::shm, *ucx_);
   }
 
-  ~host() {
+  ~host() override {
     links_->close();
     tls_->close();
     ucx_->close();
@@ -60,6 +56,11 @@ public:
   }
 
 private:
+  std::error_code
+  send_credit(const peer_id& to, const link_credit& credit) override {
+    return tls_->send(to, std::as_bytes(std::span(&credit, 1)));
+  }
+
   struct handler final : transport::fabric_handler {
     handler(host& h, fabric_kind k) : home(h), kind(k) {}
     void up(const transport::peer_info& peer) override {

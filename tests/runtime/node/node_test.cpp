@@ -211,7 +211,8 @@ supervisor(caf::event_based_actor* self, tests::lines* heard) {
 }
 
 BOOST_AUTO_TEST_CASE(peers_do_not_talk_to_the_supervisor) {
-  tests::lines heard; // outlives the nodes
+  tests::lines heard, said; // outlive the nodes
+  tests::line_observer to_said(said);
   swarm s;
   role_table roles;
   roles["nuisance"] = [&heard](caf::actor_system& system, context& world) {
@@ -220,9 +221,8 @@ BOOST_AUTO_TEST_CASE(peers_do_not_talk_to_the_supervisor) {
   roles["supervisor"] = [&heard](caf::actor_system& system, context&) {
     return system.spawn(supervisor, &heard);
   };
-  tests::lines said;
   auto c = s.config("a");
-  c.observer.say = [&said](const std::string& line) { said.add(line); };
+  c.observer = &to_said;
   s.start(c, roles);
   BOOST_TEST(!heard.wait_for("nuisance").empty());
   BOOST_TEST(!said.wait_for("a message for \"supervisor\"").empty());

@@ -62,6 +62,15 @@ private:
   std::vector<std::string> lines_;
 };
 
+/// Keeps what a node says.
+struct line_observer final : runtime::node_observer {
+  explicit line_observer(lines& l) : said(l) {}
+  void ready(const std::string& line) override { said.add(line); }
+  void waiting(const std::string& line) override { said.add(line); }
+  void say(const std::string& line) override { said.add(line); }
+  lines& said;
+};
+
 class swarm {
 public:
   swarm() {
@@ -89,10 +98,7 @@ public:
     c.threads = 1;
     c.mflops = 1000;
     c.memory_bytes = std::uint64_t{1} << 30;
-    auto add = [this](const std::string& line) { said.add(line); };
-    c.observer.ready = add;
-    c.observer.waiting = add;
-    c.observer.say = add;
+    c.observer = &said_lines;
     return c;
   }
 
@@ -141,6 +147,7 @@ public:
 
   std::filesystem::path root;
   lines said;
+  line_observer said_lines{said};
   std::vector<std::unique_ptr<runtime::node>> nodes;
 };
 

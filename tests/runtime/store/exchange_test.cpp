@@ -56,7 +56,21 @@ peer_id id_of(std::size_t i) {
 
 /// Peers whose messages travel through one queue that the test drives.
 struct world {
+  struct to_wire final : blob_sender {
+    to_wire(world& w, std::size_t i) : all(w), number(i) {}
+    std::error_code
+    send_request(const peer_id& to, const blob_request& r) override {
+      return all.request(number, to, r);
+    }
+    std::error_code send_chunk(const peer_id& to, blob_chunk chunk) override {
+      return all.chunk(number, to, std::move(chunk));
+    }
+    world& all;
+    std::size_t number;
+  };
   struct node {
+    node(world& w, std::size_t i) : sender(w, i) {}
+    to_wire sender;
     test::folder place;
     std::unique_ptr<store> blobs = store::open(place.path);
     manual_queue disk;
@@ -71,33 +85,32 @@ struct world {
 
   explicit world(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      nodes.push_back(std::make_unique<node>());
+      nodes.push_back(std::make_unique<node>(*this, i));
       start(i);
     }
   }
   void start(std::size_t i) {
-    blob_exchange::config c;
-    c.blobs = nodes[i]->blobs.get();
-    c.disk = &nodes[i]->disk;
-    c.send_request = [this, i](const peer_id& to, const blob_request& r) {
-      return post(
-        i, to, [i, r](node& n) { n.exchange->request_received(id_of(i), r); });
-    };
-    c.send_chunk = [this, i](const peer_id& to, blob_chunk chunk) {
-      auto& me = *nodes[i];
-      ++me.served;
-      me.served_bytes += chunk.bytes.size();
-      if (me.mute)
-        return std::error_code{};
-      if (me.lies && !chunk.bytes.empty())
-        chunk.bytes[chunk.bytes.size() / 2] ^= std::byte{1};
-      if (me.boasts)
-        chunk.total_bytes += 10;
-      return post(i, to, [i, chunk = std::move(chunk)](node& n) {
-        n.exchange->chunk_received(id_of(i), chunk);
-      });
-    };
-    nodes[i]->exchange = make_blob_exchange(std::move(c));
+    node& n = *nodes[i];
+    n.exchange = make_blob_exchange(*n.blobs, n.disk, n.sender);
+  }
+  std::error_code
+  request(std::size_t i, const peer_id& to, const blob_request& r) {
+    return post(i, to,
+                [i, r](node& n) { n.exchange->request_received(id_of(i), r); });
+  }
+  std::error_code chunk(std::size_t i, const peer_id& to, blob_chunk chunk) {
+    auto& me = *nodes[i];
+    ++me.served;
+    me.served_bytes += chunk.bytes.size();
+    if (me.mute)
+      return {};
+    if (me.lies && !chunk.bytes.empty())
+      chunk.bytes[chunk.bytes.size() / 2] ^= std::byte{1};
+    if (me.boasts)
+      chunk.total_bytes += 10;
+    return post(i, to, [i, chunk = std::move(chunk)](node& n) {
+      n.exchange->chunk_received(id_of(i), chunk);
+    });
   }
   /// Its process dies, and another one opens what it has left.
   void restart(std::size_t i) {

@@ -66,12 +66,12 @@ std::size_t encoded(const Message& m) {
 /// versions as there are.
 std::pair<vote, seal> said_by(const member_parts& m) {
   vote v;
-  v.on = {5, ~std::uint64_t{0}, 1000, 0};
+  v.header = {5, ~std::uint64_t{0}, 1000, 0};
   v.step = 1'000'000;
   v.losses.assign(4096, 2.5);
   v.samples.assign(4096, ~std::uint64_t{0});
   seal s;
-  s.on = v.on;
+  s.header = v.header;
   for (const part_index p : m.held) {
     const state_version hashed{1'000'000 - p, 1000};
     v.units.push_back({p, 0.125});

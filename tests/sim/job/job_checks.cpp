@@ -161,7 +161,7 @@ void job_world::on(const ptr& p, const act::committed& a) {
   if (a.publish)
     for (const member& m : view_.members)
       if (m.id.peer != p->id)
-        send(p, m.id.peer, progress{a.on, r, 0.1, 10, 5});
+        send(p, m.id.peer, progress{a.header, r, 0.1, 10, 5});
   auto [at, fresh] = known_.try_emplace(r.version, r);
   if (bits(at->second.loss) != bits(r.loss)
       || bits(at->second.grad_norm) != bits(r.grad_norm))

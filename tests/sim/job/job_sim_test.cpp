@@ -2,6 +2,7 @@
 // seeds run as the test job_seeds.
 #define BOOST_TEST_MODULE job_sim
 #include "tests/sim/job/job_sim.hpp"
+#include "tests/sim/recorded_traces.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -75,6 +76,26 @@ BOOST_AUTO_TEST_CASE(the_same_seed_runs_the_same_way) {
     BOOST_TEST(a.trace == shoal::sim::run_job_sim(seed, false).trace);
     BOOST_TEST(a.trace != shoal::sim::run_job_sim(seed + 1, false).trace);
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(recorded_traces,
+                      *boost::unit_test::precondition(shoal::sim::traces_hold))
+
+const std::uint64_t of_jobs[] = {
+  0xebc3353335e99d7f, 0xa19ff19b34c71ef1, 0x5dd7d1acd396bcac,
+  0x78ffe20d887f248c, 0xe1e833737fe7b35d, 0x120089106bfa7033,
+  0x3209467f6f70c476, 0x78dc9e4b15916c18, 0x496faf15d593646a,
+  0x4227be18adc7d1a2, 0xf32938200cab1b2f, 0x39005fbae6958122,
+  0xa9512e9ea03c2ea1, 0xa703e0a4e8c4c94c, 0x927de7a20e42b154,
+  0x703be39875e92dcf,
+};
+
+BOOST_AUTO_TEST_CASE(jobs_run_as_recorded) {
+  shoal::sim::check_traces(of_jobs, [](auto seed) {
+    return shoal::sim::run_job_sim(seed, false).trace;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

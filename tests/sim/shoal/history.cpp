@@ -405,13 +405,14 @@ void history::check_holdings(int node, const job_core& core) {
 
 void history::on(int node, const job_core& core, const act::send& a) {
   if (const auto* v = std::get_if<vote>(&a.message)) {
-    check(v->on.digest == nodes_[node].told,
+    check(v->header.digest == nodes_[node].told,
           "H-4: a vote under an old sub-plan");
   } else if (const auto* m = std::get_if<seal>(&a.message)) {
     // A question that came early is answered as the sub-plan is taken up.
-    check(m->on.digest == core.under().digest,
+    check(m->header.digest == core.under().digest,
           "H-4: a seal of an old sub-plan");
-    const auto [at, fresh] = seals_[m->on.digest].try_emplace(id_of(node), *m);
+    const auto [at, fresh] =
+      seals_[m->header.digest].try_emplace(id_of(node), *m);
     const bool same = at->second.units == m->units
                       && at->second.prepared == m->prepared
                       && at->second.last == m->last;

@@ -105,8 +105,8 @@ mutate(shoal_world& world, int node, const island_id& id, const job_input& in) {
     auto& message = std::get<ev::received>(told[0]).message;
     std::visit(
       [&](auto& m) {
-        m.on.digest = digest(m.on.id(), *place);
-        m.on.since = place->since;
+        m.header.digest = digest(m.header.id(), *place);
+        m.header.since = place->since;
       },
       message);
   } else if (world.has(mutant::vote_counted_twice)

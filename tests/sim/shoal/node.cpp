@@ -58,25 +58,12 @@ sim_node::sim_node(shoal_world& world, machine& home)
     caf::actor_clock::time_point(std::chrono::nanoseconds(world.now()));
   runtime::link_service::config l;
   l.self = home.id;
-  l.send_credit = [this](const core::peer_id& to,
-                         const runtime::link_credit& credit) {
-    return dead_ ? transport::make_error_code(transport::errc::peer_lost)
-                 : fabric_->send(to, runtime::codec::encode(envelope(credit)));
-  };
   l.memory = memory_;
-  links_ = runtime::make_link_service(std::move(l));
+  runtime::credit_sender& credits = *this;
+  links_ = runtime::make_link_service(std::move(l), credits);
   watched_ = std::make_unique<watched_links>(world, home.number, *links_);
-  runtime::blob_exchange::config x;
-  x.blobs = store_.get();
-  x.disk = disk_.get();
-  x.send_request = [this](const core::peer_id& to,
-                          const runtime::blob_request& r) {
-    return send(to, runtime::codec::encode(envelope(r)));
-  };
-  x.send_chunk = [this](const core::peer_id& to, runtime::blob_chunk chunk) {
-    return send(to, runtime::codec::encode(envelope(std::move(chunk))));
-  };
-  exchange_ = runtime::make_blob_exchange(std::move(x));
+  runtime::blob_sender& blobs = *this;
+  exchange_ = runtime::make_blob_exchange(*store_, *disk_, blobs);
   runtime::node_parts p;
   p.self = home.id;
   p.data_dir = home.folder;
@@ -275,6 +262,23 @@ sim_node::send(const core::peer_id& to, std::span<const std::byte> encoded) {
   if (world_.chance(world_.lost))
     return {};
   return fabric_->send(to, encoded);
+}
+
+/// Credits are not lost: their fabric delivers all, or is cut.
+std::error_code sim_node::send_credit(const core::peer_id& to,
+                                      const runtime::link_credit& credit) {
+  return dead_ ? transport::make_error_code(transport::errc::peer_lost)
+               : fabric_->send(to, runtime::codec::encode(envelope(credit)));
+}
+
+std::error_code sim_node::send_request(const core::peer_id& to,
+                                       const runtime::blob_request& request) {
+  return send(to, runtime::codec::encode(envelope(request)));
+}
+
+std::error_code
+sim_node::send_chunk(const core::peer_id& to, runtime::blob_chunk chunk) {
+  return send(to, runtime::codec::encode(envelope(std::move(chunk))));
 }
 
 /// Now or never: lost messages are requested again.

@@ -31,6 +31,8 @@ namespace shoal::sim {
 
 class sim_node final : private transport::fabric_handler,
                        private runtime::message_handler,
+                       private runtime::credit_sender,
+                       private runtime::blob_sender,
                        private runtime::node_network,
                        private runtime::node_host,
                        private runtime::membership_handler,
@@ -114,6 +116,14 @@ private:
   void take(const peer&, runtime::client_request&&) override {}
   void take(const peer&, runtime::client_reply&&) override {}
   void take(const peer&, runtime::link_probe&&) override {}
+
+  // runtime::credit_sender, runtime::blob_sender
+  std::error_code send_credit(const core::peer_id& to,
+                              const runtime::link_credit& credit) override;
+  std::error_code send_request(const core::peer_id& to,
+                               const runtime::blob_request& request) override;
+  std::error_code
+  send_chunk(const core::peer_id& to, runtime::blob_chunk chunk) override;
 
   // runtime::node_network: the world's network, which loses messages
   std::error_code

@@ -92,6 +92,9 @@ struct shoal_options {
 struct shoal_result {
   std::string failure; ///< empty: all checks held
   std::uint64_t trace = 0;
+  /// The same without the bits of losses and state, which the mathematical
+  /// functions of another machine may round in another way.
+  std::uint64_t order = 0;
   nanoseconds simulated = 0;
   nanoseconds ended_after = 0; ///< since the last fault
   std::uint64_t events = 0;

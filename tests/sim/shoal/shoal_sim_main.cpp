@@ -3,12 +3,14 @@
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--jobs N] [--islands N]
 //             [--cancel] [--calm] [--print] [--mutant 1..24] [--twice] [--speed]
+//             [--traces]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
-// its trace hash. --twice runs each again, which must give the same trace.
-// --speed: 8 peers and, by default, speed_seeds; prints the ratio of simulated
-// time to processor time. Exit code 1 and the command that repeats the run if
-// one fails, or if too many lose their quorum.
+// its trace hash; --traces prints those of all, to compare two builds. --twice
+// runs each again, which must give the same trace. --speed: 8 peers and, by
+// default, speed_seeds; prints the ratio of simulated time to processor time.
+// Exit code 1 and the command that repeats the run if one fails, or if too many
+// lose their quorum.
 #include "tests/sim/shoal/shoal_sim.hpp"
 
 #include <algorithm>
@@ -36,6 +38,7 @@ struct arguments {
   std::uint64_t seeds = 0; ///< 0: not given
   bool twice = false;
   bool speed = false;
+  bool traces = false;
 };
 
 struct sums {
@@ -52,7 +55,7 @@ int usage(const char* why) {
     stderr,
     "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
     "[--peers 3..8] [--jobs 1..4] [--islands 1..4] [--cancel] [--calm] "
-    "[--print] [--mutant 1..24] [--twice] [--speed]\n",
+    "[--print] [--mutant 1..24] [--twice] [--speed] [--traces]\n",
     why);
   return 2;
 }
@@ -71,6 +74,8 @@ const char* parse(int argc, char** argv, arguments& out) {
       out.twice = true;
     } else if (is("--speed")) {
       out.speed = true;
+    } else if (is("--traces")) {
+      out.traces = true;
     } else if (is("--seed") || is("--seeds") || is("--peers") || is("--jobs")
                || is("--islands") || is("--mutant")) {
       if (i + 1 == argc)
@@ -198,6 +203,9 @@ int main(int argc, char** argv) {
     if (a.twice && r.failure.empty() && run_shoal(o).trace != r.trace)
       r.failure = "another trace, run again";
     add(s, o, r);
+    if (a.traces)
+      std::printf("seed %llu: trace %016llx\n", (unsigned long long)o.seed,
+                  (unsigned long long)r.trace);
   }
   print(s);
   if (a.speed)

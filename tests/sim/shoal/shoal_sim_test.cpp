@@ -1,5 +1,6 @@
 // tests/sim/shoal/shoal_sim_test.cpp -- claims about simulated shoals at work.
 #define BOOST_TEST_MODULE shoal_sim
+#include "tests/sim/recorded_traces.hpp"
 #include "tests/sim/shoal/history.hpp"
 #include "tests/sim/shoal/seams.hpp"
 #include "tests/sim/shoal/shoal_sim.hpp"
@@ -128,14 +129,6 @@ const struct {
   {mutant::samples_shared, 1, 1},       {mutant::all_islands_canceled, 1, 2},
 };
 
-/// The seeds are for GCC: the compiler decides in which order arguments are
-/// evaluated, and so random numbers drawn.
-#if defined(__clang__)
-constexpr bool seeds_hold = false;
-#else
-constexpr bool seeds_hold = true;
-#endif
-
 BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed,
                      *boost::unit_test::enable_if<seeds_hold>()) {
   for (const auto& [bug, seed] : found_by) {
@@ -172,6 +165,54 @@ BOOST_AUTO_TEST_CASE(each_mutant_of_islands_is_found_by_its_seed,
     BOOST_TEST(r.failure != "", name_of(bug) << " is not found");
     BOOST_TEST_MESSAGE(name_of(bug) << ", seed " << seed << ": " << r.failure);
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(recorded_traces,
+                      *boost::unit_test::precondition(traces_hold))
+
+// Of shoal_result::order.
+const std::uint64_t of_one_job[] = {
+  0x7c71c98291fe9363, 0xdaa294d7fb9a90d8, 0x1557dfb835552637,
+  0xb7bc7204dacff523, 0x3662c448c076806b, 0xba8f0147488666c4,
+  0xdea929da91800130, 0xfd520c190d8f62c9,
+};
+const std::uint64_t of_two_jobs_of_two_islands[] = {
+  0x96a54aebc086441f,
+  0xcda93d8c818abb7d,
+  0xcfc155340418bd13,
+  0x642bcb1761b3876f,
+};
+const std::uint64_t of_jobs_that_end_early[] = {
+  0x6a6fabba0946a528,
+  0xa7bf9ae394fd0420,
+  0xf873acb29bb494bf,
+  0x4164ec1abc6f4fea,
+};
+
+std::uint64_t order_of(shoal_options o, std::uint64_t seed) {
+  o.seed = seed;
+  return run_shoal(o).order;
+}
+
+BOOST_AUTO_TEST_CASE(one_job_runs_as_recorded) {
+  check_traces(of_one_job, [](auto seed) { return order_of({}, seed); });
+}
+
+BOOST_AUTO_TEST_CASE(two_jobs_of_two_islands_run_as_recorded) {
+  shoal_options o;
+  o.jobs = o.islands = 2;
+  check_traces(of_two_jobs_of_two_islands,
+               [&](auto seed) { return order_of(o, seed); });
+}
+
+BOOST_AUTO_TEST_CASE(jobs_that_users_end_run_as_recorded) {
+  shoal_options o;
+  o.cancel = true;
+  o.islands = 2;
+  check_traces(of_jobs_that_end_early,
+               [&](auto seed) { return order_of(o, seed); });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

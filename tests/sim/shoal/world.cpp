@@ -100,7 +100,7 @@ void shoal_world::watch(const training& work) {
         work.entry.want_islands, options_.cancel},
       [this](const std::string& why) { fail(why); },
       [this](int n, const std::string& what) { say(n, what); },
-      [this](std::uint64_t a, std::uint64_t b) { note(a, b); });
+      [this](std::uint64_t a, std::uint64_t b) { note_bits(a, b); });
 }
 
 history& shoal_world::past_of(std::uint64_t digest) {
@@ -536,6 +536,7 @@ shoal_result shoal_world::run() {
     check_end();
   result_.failure = failure_;
   result_.trace = trace_;
+  result_.order = order_;
   result_.simulated = now();
   result_.views = checker_.views();
   for (const auto& [id, past] : histories_) {

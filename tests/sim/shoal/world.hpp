@@ -69,8 +69,11 @@ public:
     return low + nanoseconds(random_.below(std::uint64_t(high - low + 1)));
   }
   void note(std::uint64_t a, std::uint64_t b) {
-    trace_ = (trace_ ^ (a * 0x9e3779b97f4a7c15u + b)) * 0x100000001b3u;
+    add(trace_, a, b);
+    add(order_, a, b);
   }
+  /// Of results of floating-point arithmetic.
+  void note_bits(std::uint64_t a, std::uint64_t b) { add(trace_, a, b); }
   void fail(const std::string& what);
   void say(int node, const std::string& what);
   bool faulty() const { return faults_; }
@@ -141,6 +144,9 @@ public:
   double bit_flips = 0; ///< share of first reads with a flipped bit
 
 private:
+  static void add(std::uint64_t& hash, std::uint64_t a, std::uint64_t b) {
+    hash = (hash ^ (a * 0x9e3779b97f4a7c15u + b)) * 0x100000001b3u;
+  }
   void start(int i);
   void kill(int i, bool silent);
   void kill_doomed();
@@ -192,6 +198,7 @@ private:
   std::map<std::uint64_t, core::island_id> places_; ///< by digest
   std::string failure_;
   std::uint64_t trace_ = 0xcbf29ce484222325u;
+  std::uint64_t order_ = 0xcbf29ce484222325u;
   bool faults_ = false;
   /// In every eighth run a disk or device hangs for good, from the time when
   /// the job is submitted, or when all restart after all have died.

@@ -74,17 +74,6 @@ struct layout_problem {
   return marked(p.job, mark_kind::retried, p.island) == p.previous->since;
 }
 
-/// Predicted time of one step, and its demands on each member.
-struct prediction {
-  nanoseconds step = 0;
-  struct need {
-    member_id where;
-    std::uint64_t bytes = 0; ///< memory
-    nanoseconds busy = 0;    ///< time of its device, forward and backward
-  };
-  std::vector<need> members; ///< those that take part
-};
-
 /// Lower is better; in a tie fewer bytes moved, then more members.
 struct layout_score {
   std::uint64_t cost = cost_never; ///< ns, with the charges for moves and

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "runtime/core/planning/layout/cost.hpp"
+#include "runtime/core/planning/layout/prediction.hpp"
 
 #include <vector>
 

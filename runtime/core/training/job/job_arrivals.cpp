@@ -66,7 +66,7 @@ void job_core::halt_arrivals() {
   if (!none || prepared_.step == 0)
     return;
   own_vote_ = {};
-  own_vote_.on = incoming_.under();
+  own_vote_.header = incoming_.under();
   own_vote_.step = prepared_.step;
 }
 
@@ -82,7 +82,7 @@ void job_core::take(const peer_id& from, const arrival_wanted& m) {
 }
 
 void job_core::take(const peer_id& from, const arrival_complete& m) {
-  if (!duty_.mine(m.on) || !duty_.participates())
+  if (!duty_.mine(m.header) || !duty_.participates())
     return;
   hold_.take(duty_, from, m.step);
   ask_if_arrived();

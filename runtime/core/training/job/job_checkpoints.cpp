@@ -12,7 +12,7 @@ bool job_core::should_hand_over() const {
 }
 
 void job_core::on(const job_event::checkpointed& e) {
-  if (!decision_ || e.digest != duty_.on.digest || e.step >= current_
+  if (!decision_ || e.digest != duty_.header.digest || e.step >= current_
       || !duty_.participates()
       || !rounds_.take(duty_, e, current_, members_, known_, now_, out_))
     return;
@@ -26,7 +26,7 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
 }
 
 void job_core::take(const peer_id& from, const have_checkpoint& m) {
-  if (duty_.mine(m.on) && rounds_.take(duty_, from, m, known_, out_))
+  if (duty_.mine(m.header) && rounds_.take(duty_, from, m, known_, out_))
     finish_if_told();
 }
 
@@ -42,7 +42,7 @@ void job_core::on(const job_event::checkpoint_held& e) {
   // With this one, waiting for another may be needless.
   if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
       && e.checkpoint.manifest != awaited_.manifest)
-    act(job_action::begin_anew{duty_.on.since});
+    act(job_action::begin_anew{duty_.header.since});
   if (rounds_.held(duty_, e.checkpoint, known_, out_))
     finish_if_told();
 }

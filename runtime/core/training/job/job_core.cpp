@@ -56,7 +56,7 @@ void job_core::on(const job_event::view_changed& e) {
   members_ = e.members;
   former_ = e.former;
   if (e.place && duty_.place
-      && duty_.on.digest == digest(config_.id, *e.place)) {
+      && duty_.header.digest == digest(config_.id, *e.place)) {
     next_.reset();
     std::erase_if(unheard_, [this](const peer_id& p) {
       return std::ranges::find(members_, p) == members_.end();
@@ -105,11 +105,11 @@ void job_core::begin_halt() {
   outgoing_.halt();
   hold_.halt();
   phase_ = phase::halting;
-  act(job_action::halt{duty_.on.digest});
+  act(job_action::halt{duty_.header.digest});
 }
 
 void job_core::on(const job_event::halted& e) {
-  if (phase_ != phase::halting || e.digest != duty_.on.digest)
+  if (phase_ != phase::halting || e.digest != duty_.header.digest)
     return;
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
   held_.break_off();
@@ -140,7 +140,7 @@ void job_core::on(const job_event::halted& e) {
 void job_core::make_seal() {
   SHOAL_ASSERT(!seals_.find(config_.self)); // J-2
   seal s;
-  s.on = duty_.on;
+  s.header = duty_.header;
   s.units = held_.sealed(prepared_.step > 0 ? prepared_units_
                                             : std::vector<std::uint32_t>{});
   for (auto& [version, units] : copies_.all())
@@ -198,7 +198,8 @@ void job_core::take_effect() {
   phase_ = phase::restoring;
   awaited_ = {};
   bad_run_ = d.known ? d.record.bad : 0;
-  act(job_action::adopt{duty_.on.digest, *duty_.place, d.version, duty_.units});
+  act(job_action::adopt{duty_.header.digest, *duty_.place, d.version,
+                        duty_.units});
   reports_.resume(duty_, d, config_.checkpoint_every, out_);
   if (!d.differing.empty())
     act(job_action::state_differs{d.differing});
@@ -225,21 +226,21 @@ void job_core::take_effect() {
 
 void job_core::load_units() {
   const resume_decision& d = *decision_;
-  held_.begin_loads(duty_.on.digest);
+  held_.begin_loads(duty_.header.digest);
   if (d.from == resume_decision::source::live) {
     for (const auto& t : d.transfers) {
       if (t.from == config_.self) {
         const bool now = held_.is_at(t.unit, d.version);
         SHOAL_ASSERT(now || copies_.has(d.version, t.unit));
-        job_action::serve_unit serve{duty_.on.digest, t.unit, d.version.step,
-                                     t.to, std::nullopt};
+        job_action::serve_unit serve{duty_.header.digest, t.unit,
+                                     d.version.step, t.to, std::nullopt};
         if (!now)
           serve.copy = d.version;
         act(serve);
       }
       if (t.to == config_.self) {
         held_.load(t.unit, d.version);
-        act(job_action::fetch_unit{duty_.on.digest, t.unit, d.version.step,
+        act(job_action::fetch_unit{duty_.header.digest, t.unit, d.version.step,
                                    t.from});
       }
     }
@@ -248,15 +249,15 @@ void job_core::load_units() {
         continue;
       SHOAL_ASSERT(copies_.has(d.version, unit));
       held_.load(unit, d.version);
-      act(job_action::revert_unit{duty_.on.digest, unit, d.version});
+      act(job_action::revert_unit{duty_.header.digest, unit, d.version});
     }
   } else {
     for (std::uint32_t unit : duty_.units) {
       held_.load(unit, d.version);
       if (d.from == resume_decision::source::origin)
-        act(job_action::initialise_unit{duty_.on.digest, unit});
+        act(job_action::initialise_unit{duty_.header.digest, unit});
       else
-        act(job_action::restore_unit{duty_.on.digest, unit, d.checkpoint,
+        act(job_action::restore_unit{duty_.header.digest, unit, d.checkpoint,
                                      d.checkpoint_holders});
     }
   }
@@ -331,7 +332,7 @@ void job_core::settle() {
     phase_ = phase::gated;
   } else if (!eval_settled_) {
     phase_ = phase::evaluating;
-    act(job_action::run_eval{duty_.on.digest, step});
+    act(job_action::run_eval{duty_.header.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
     rounds_.begin(duty_, step, last_step(step), out_);
@@ -349,11 +350,11 @@ void job_core::settle() {
 }
 
 void job_core::on(const job_event::evaluated& e) {
-  if (phase_ != phase::evaluating || e.digest != duty_.on.digest
+  if (phase_ != phase::evaluating || e.digest != duty_.header.digest
       || e.step + 1 != current_)
     return;
   if (duty_.place->evaluator.peer == config_.self) {
-    eval_result r{duty_.on, held_.at(duty_.units.front()), e.loss,
+    eval_result r{duty_.header, held_.at(duty_.units.front()), e.loss,
                   e.known ? e.tokens : 0};
     evaluated_ = std::max(evaluated_, e.step + 1);
     log_eval(r);
@@ -364,7 +365,7 @@ void job_core::on(const job_event::evaluated& e) {
 }
 
 void job_core::on(const job_event::snapshot_taken& e) {
-  if (phase_ != phase::checkpointing || e.digest != duty_.on.digest
+  if (phase_ != phase::checkpointing || e.digest != duty_.header.digest
       || e.step + 1 != current_)
     return;
   checkpoint_settled_ = true;
@@ -387,7 +388,7 @@ void job_core::finish_if_told() {
                            : step >= config_.total_steps
                              ? stop_reason::completed
                              : stop_reason::drained,
-                           duty_.on.since});
+                           duty_.header.since});
 }
 
 void job_core::start_step() {
@@ -395,11 +396,11 @@ void job_core::start_step() {
   votes_.begin(current_);
   outgoing_.serve(duty_, held_, out_);
   phase_ = phase::running;
-  running_ = duty_.on;
+  running_ = duty_.header;
   running_units_ = duty_.units;
   copies_.step_begins(duty_);
   step_began_ = now_;
-  act(job_action::run_step{duty_.on.digest, current_,
+  act(job_action::run_step{duty_.header.digest, current_,
                            digests_.due(duty_, current_ - 1)});
 }
 
@@ -485,7 +486,7 @@ void job_core::commit_if_voted() {
   note_step(*r);
   // NaNs have many bit patterns. All have these votes, so all ask for the same.
   if (r->bad == 0 && digests_differ(all))
-    act(job_action::begin_anew{duty_.on.since});
+    act(job_action::begin_anew{duty_.header.since});
   if (next_)
     take_up(job_event::view_changed(*next_));
 }
@@ -505,7 +506,7 @@ void job_core::on(const job_event::applied& e) {
   } else if (phase_ == phase::applying) {
     committed_here_ = true;
     release_spare();
-    enter({e.step, duty_.on.since}, false, false);
+    enter({e.step, duty_.header.since}, false, false);
   }
 }
 

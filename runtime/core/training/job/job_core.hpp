@@ -153,7 +153,9 @@ public:
   [[nodiscard]] const std::optional<island_place>& place() const noexcept {
     return duty_.place;
   }
-  [[nodiscard]] const job_header& under() const noexcept { return duty_.on; }
+  [[nodiscard]] const job_header& under() const noexcept {
+    return duty_.header;
+  }
   /// The units held here, complete, and their versions.
   [[nodiscard]] const std::map<std::uint32_t, state_version>&
   held() const noexcept {

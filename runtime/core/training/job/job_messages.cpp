@@ -14,8 +14,8 @@ void job_core::on(const job_event::received& e) {
 }
 
 void job_core::take(const peer_id& from, const seal& m) {
-  if (!duty_.mine(m.on)) {
-    if (m.on.since > duty_.on.since) {
+  if (!duty_.mine(m.header)) {
+    if (m.header.since > duty_.header.since) {
       seals_.keep(from, m);
       take_up_if_halted(from);
     }
@@ -25,7 +25,7 @@ void job_core::take(const peer_id& from, const seal& m) {
     return;
   if (!duty_.seals()) { // asked what we have heard
     seal heard;
-    heard.on = duty_.on;
+    heard.header = duty_.header;
     for (const auto& [c, at] : known_.heard())
       heard.heard.push_back(c);
     if (m.again)
@@ -44,7 +44,7 @@ void job_core::take(const peer_id& from, const seal& m) {
 }
 
 void job_core::take(const peer_id& from, const vote& m) {
-  if (!duty_.mine(m.on) || from == config_.self
+  if (!duty_.mine(m.header) || from == config_.self
       || !std::ranges::binary_search(duty_.participants, from)
       || !duty_.participates())
     return;
@@ -72,21 +72,21 @@ void job_core::take(const peer_id& from, const records_wanted& m) {
 void job_core::take(const peer_id&, const progress& m) {
   reports_.publish(duty_, m.record, m, now_, out_);
   note_step(m.record);
-  if (duty_.mine(m.on) && m.record.version.made == duty_.on.since
+  if (duty_.mine(m.header) && m.record.version.made == duty_.header.since
       && phase_ == phase::standby)
     release_spare(); // J-5: the assignment has committed a step
 }
 
 void job_core::take(const peer_id&, const eval_result& m) {
   log_eval(m);
-  if (!duty_.mine(m.on))
+  if (!duty_.mine(m.header))
     return;
   evaluated_ = std::max(evaluated_, m.version.step + 1);
   finish_if_told();
 }
 
 void job_core::log_eval(const eval_result& r) {
-  if (last_eval_.version == r.version && last_eval_.on.job != 0)
+  if (last_eval_.version == r.version && last_eval_.header.job != 0)
     return;
   last_eval_ = r;
   if (r.tokens > 0)
@@ -106,7 +106,7 @@ void job_core::on(const job_event::blobs_held&) {
   blobs_at_[config_.self] = true;
   if (!duty_.place)
     return;
-  tell(duty_.sealers, have_blobs{duty_.on});
+  tell(duty_.sealers, have_blobs{duty_.header});
   if (phase_ == phase::gated)
     settle();
 }
@@ -175,7 +175,7 @@ bool job_core::loads() const {
 }
 
 std::uint64_t job_core::mark() const {
-  std::uint64_t h = duty_.on.digest;
+  std::uint64_t h = duty_.header.digest;
   for (const std::uint64_t part :
        {std::uint64_t(phase_), current_, std::uint64_t(seals_.all().size()),
         std::uint64_t(votes_.of(current_).size()),
@@ -199,7 +199,7 @@ void job_core::repeat() {
     tell(missing(duty_.sealers, seals_.all()), s);
   }
   if (phase_ == phase::fetching && news_)
-    act(job_action::begin_anew{duty_.on.since});
+    act(job_action::begin_anew{duty_.header.since});
   if (phase_ == phase::fetching && !unheard_.empty()) {
     if (now_ - asked_ < hearing_max)
       ask_others();
@@ -210,17 +210,17 @@ void job_core::repeat() {
   if (phase_ == phase::fetching
       && (restorable_.contains(config_.self) || !duty_.participates()))
     tell(missing(duty_.participants, restorable_),
-         restorable{duty_.on, decision_->checkpoint, true});
+         restorable{duty_.header, decision_->checkpoint, true});
   if (phase_ == phase::voting) {
     vote v = own_vote_;
     v.again = true;
     tell(missing(duty_.participants, votes_.of(current_)), v);
   }
   if (has_blobs_ && !committed_here_ && phase_ != phase::halting)
-    tell(duty_.sealers, have_blobs{duty_.on});
+    tell(duty_.sealers, have_blobs{duty_.header});
   if (phase_ == phase::done) {
     finish_if_told();
-    if (last_eval_.on == duty_.on
+    if (last_eval_.header == duty_.header
         && duty_.place->evaluator.peer == config_.self)
       tell(members_, last_eval_);
     rounds_.repeat(duty_, members_, out_);

@@ -35,13 +35,13 @@ void job_core::begin_fetch() {
   if (absent_ && !former_.empty())
     say_awaited();
   if (duty_.participates()) // the others learn the result from participants
-    act(job_action::fetch_checkpoint{duty_.on.digest, d.checkpoint,
+    act(job_action::fetch_checkpoint{duty_.header.digest, d.checkpoint,
                                      d.checkpoint_holders, duty_.units});
   restore_if_fetched();
 }
 
 void job_core::on(const job_event::checkpoint_fetched& e) {
-  if (phase_ != phase::fetching || e.digest != duty_.on.digest
+  if (phase_ != phase::fetching || e.digest != duty_.header.digest
       || e.checkpoint != decision_->checkpoint)
     return;
   absent_ = false;
@@ -53,7 +53,7 @@ void job_core::restorable_if_ready() {
   if (phase_ != phase::fetching || !duty_.participates() || !fetched_ || news_
       || !unheard_.empty() || !restorable_.insert(config_.self).second)
     return;
-  tell(duty_.sealers, restorable{duty_.on, decision_->checkpoint, false});
+  tell(duty_.sealers, restorable{duty_.header, decision_->checkpoint, false});
   restore_if_fetched();
 }
 
@@ -90,15 +90,15 @@ void job_core::take_answer(const peer_id& from, const seal& m) {
                 && !decided(c));
   }
   if (news_)
-    act(job_action::begin_anew{duty_.on.since});
+    act(job_action::begin_anew{duty_.header.since});
   restorable_if_ready();
 }
 
 void job_core::take(const peer_id& from, const restorable& m) {
-  if (!duty_.mine(m.on) || from == config_.self)
+  if (!duty_.mine(m.header) || from == config_.self)
     return;
   if (m.again && restorable_.contains(config_.self))
-    act(job_action::send{from, restorable{duty_.on, m.checkpoint, false}});
+    act(job_action::send{from, restorable{duty_.header, m.checkpoint, false}});
   if (!std::ranges::binary_search(duty_.participants, from))
     return;
   absent_ = false; // its holder is here
@@ -129,7 +129,7 @@ void job_core::on(const job_event::checkpoint_missing& e) {
     phase_ == phase::fetching
     || (phase_ == phase::restoring
         && decision_->from == resume_decision::source::checkpoint);
-  if (!here || e.digest != duty_.on.digest
+  if (!here || e.digest != duty_.header.digest
       || e.checkpoint != decision_->checkpoint
       || known_.is_given_up(e.checkpoint)
       || ++missing_rounds_ < missing_rounds_max)
@@ -147,19 +147,20 @@ void job_core::on(const job_event::checkpoint_missing& e) {
 
 void job_core::go_on_without(const checkpoint_ref& c) {
   give_up(c);
-  act(job_action::begin_anew{duty_.on.since});
+  act(job_action::begin_anew{duty_.header.since});
 }
 
 /// Peers that find it missing give it up.
 void job_core::on(const job_event::stop_waiting&) {
   if (!duty_.place)
     return;
-  take(config_.self, stop_waiting{duty_.on});
-  tell(duty_.sealers, stop_waiting{duty_.on});
+  take(config_.self, stop_waiting{duty_.header});
+  tell(duty_.sealers, stop_waiting{duty_.header});
 }
 
 void job_core::take(const peer_id&, const stop_waiting& m) {
-  if (!duty_.mine(m.on) || !awaits_checkpoint() || known_.is_given_up(awaited_))
+  if (!duty_.mine(m.header) || !awaits_checkpoint()
+      || known_.is_given_up(awaited_))
     return;
   awaited_since_ = now_ - config_.checkpoint_patience; // for older ones, too
   go_on_without(awaited_);

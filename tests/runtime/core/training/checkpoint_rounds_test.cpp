@@ -24,8 +24,8 @@ struct one_of_three {
   }
   checkpoint_published published(std::uint64_t step) const {
     checkpoint_published m;
-    m.on = d.on;
-    m.checkpoint = {step, manifest_of(step), d.on.since};
+    m.header = d.header;
+    m.checkpoint = {step, manifest_of(step), d.header.since};
     return m;
   }
   job_actions begin(std::uint64_t step) {
@@ -38,7 +38,7 @@ struct one_of_three {
   }
   bool finish(std::uint64_t step, job_actions& out, bool complete = true) {
     job_event::checkpointed e;
-    e.digest = d.on.digest;
+    e.digest = d.header.digest;
     e.step = step;
     e.known = complete;
     if (complete)
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(another_peer_keeps_what_a_keeper_refuses) {
   job_actions out;
   (void)p.hear(p.published(5), out);
   out.clear();
-  const have_checkpoint refused{p.d.on, p.published(5).checkpoint, true};
+  const have_checkpoint refused{p.d.header, p.published(5).checkpoint, true};
   BOOST_TEST(p.rounds.take(p.d, peer(2), refused, p.known, out));
   BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);
   out.clear();
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store_for_a_time) {
   const nanoseconds longest = checkpoint_rounds::keep_wait_max;
   BOOST_TEST(!p.rounds.kept(p.d, 5, longest - 1));
   BOOST_TEST(p.rounds.kept(p.d, 5, longest));
-  const have_checkpoint have{p.d.on, p.published(5).checkpoint, false};
+  const have_checkpoint have{p.d.header, p.published(5).checkpoint, false};
   BOOST_TEST(p.rounds.take(p.d, peer(2), have, p.known, out));
   BOOST_TEST(p.rounds.kept(p.d, 5, 0));
   p.rounds.halt(); // of another assignment nothing is known yet

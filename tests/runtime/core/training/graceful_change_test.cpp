@@ -28,7 +28,7 @@ struct in_a_step {
   ev::received vote_of_other(std::uint64_t step) const {
     const ev::prepared e = make_prepared(place, 2, 2, step);
     vote v;
-    v.on = header_of(place);
+    v.header = header_of(place);
     v.step = step;
     v.units = e.units;
     v.losses = e.losses;

@@ -38,7 +38,7 @@ struct peer_1 {
   /// Of the newest copies, all that the list names.
   void get(std::uint64_t step, const units& which) {
     for (const std::uint32_t u : which)
-      BOOST_TEST(copies.take({d.on.digest, {step, 2}, u}));
+      BOOST_TEST(copies.take({d.header.digest, {step, 2}, u}));
   }
   job_actions note(std::uint64_t step, std::uint64_t copied) {
     vote v;
@@ -114,12 +114,12 @@ BOOST_AUTO_TEST_CASE(copies_of_another_version_or_assignment_do_not_count) {
   peer_1 p;
   (void)p.resume(at_step(0));
   (void)p.enter(1);
-  BOOST_TEST(!p.copies.take({p.d.on.digest, {2, 2}, 0}));
-  BOOST_TEST(!p.copies.take({p.d.on.digest + 1, {1, 2}, 0}));
+  BOOST_TEST(!p.copies.take({p.d.header.digest, {2, 2}, 0}));
+  BOOST_TEST(!p.copies.take({p.d.header.digest + 1, {1, 2}, 0}));
   p.copies.halt();
   p.get(1, {0}); // before the halt is complete it is a fact
   p.copies.halted();
-  BOOST_TEST(!p.copies.take({p.d.on.digest, {1, 2}, 1}));
+  BOOST_TEST(!p.copies.take({p.d.header.digest, {1, 2}, 1}));
   BOOST_TEST(p.copies.complete_here() == 0u);
 }
 

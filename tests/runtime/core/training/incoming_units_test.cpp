@@ -40,23 +40,26 @@ struct receiver {
   job_actions
   begun(std::uint32_t unit, std::uint64_t step, std::uint32_t attempt = 1) {
     job_actions out;
-    in.take(d, peer(1), arrival_begun{d.on, unit, attempt, {step, 2}}, held,
+    in.take(d, peer(1), arrival_begun{d.header, unit, attempt, {step, 2}}, held,
             out);
     return out;
   }
   job_actions copied(std::uint32_t unit, std::uint64_t step) {
     job_actions out;
-    in.take(d, job_event::arrival_copied{d.on.digest, unit, step}, held, out);
+    in.take(d, job_event::arrival_copied{d.header.digest, unit, step}, held,
+            out);
     return out;
   }
   job_actions reduced(std::uint32_t unit, std::uint64_t step) {
     job_actions out;
-    in.take(d, job_event::arrival_reduced{d.on.digest, unit, step}, held, out);
+    in.take(d, job_event::arrival_reduced{d.header.digest, unit, step}, held,
+            out);
     return out;
   }
   job_actions applied(std::uint32_t unit, std::uint64_t step) {
     job_actions out;
-    in.take(d, job_event::arrival_applied{d.on.digest, unit, step}, held, out);
+    in.take(d, job_event::arrival_applied{d.header.digest, unit, step}, held,
+            out);
     return out;
   }
   void bring_all(std::uint64_t step) {

@@ -124,7 +124,7 @@ struct two_peers {
   void on(int, const act::committed& a) {
     if (a.publish && hears)
       inputs.push_back(
-        {2, ev::received{peer(1), progress{a.on, a.record, 0, 0, {}, 0}}});
+        {2, ev::received{peer(1), progress{a.header, a.record, 0, 0, {}, 0}}});
   }
   void on(int, const act::receive_unit& a) {
     asked.push_back(a);
@@ -183,10 +183,10 @@ BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   };
   (void)asked(ev::view_changed{2, place, {peer(1), peer(2), peer(3)}});
   (void)asked(ev::halted{digest(place)});
-  const job_header on{7, digest(place), place.since};
+  const job_header header{7, digest(place), place.since};
   const state_version v{3, 2};
   seal s;
-  s.on = on;
+  s.header = header;
   for (std::uint32_t u = 0; u < units; ++u)
     s.units.push_back({u, v, false});
   s.last.version = v;
@@ -196,8 +196,8 @@ BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   BOOST_TEST((asked(ev::received{peer(3), s})
               == std::vector<std::uint32_t>{units - 2, units - 1}));
   auto arrives = [&](std::uint32_t u) {
-    (void)asked(ev::received{peer(1), arrival_begun{on, u, 1, v}});
-    return asked(ev::arrival_copied{on.digest, u, v.step});
+    (void)asked(ev::received{peer(1), arrival_begun{header, u, 1, v}});
+    return asked(ev::arrival_copied{header.digest, u, v.step});
   };
   // The others are paced: one at a time from each source.
   BOOST_TEST(arrives(units - 2).empty());

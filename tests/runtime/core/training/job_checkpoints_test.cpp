@@ -16,10 +16,10 @@ job_core at_the_end(const island_place& a, const checkpoint_ref& last) {
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   for (std::uint8_t n : {2, 3}) {
     (void)core.step(ev::received{peer(n), make_seal(a, {}, {})}, 0);
-    (void)core.step(ev::received{peer(n), have_blobs{on}}, 0);
+    (void)core.step(ev::received{peer(n), have_blobs{header}}, 0);
   }
   for (std::uint32_t u = 0; u < 3; ++u)
     (void)core.step(ev::loaded{digest(a), u}, 0);
@@ -36,17 +36,18 @@ job_core at_the_end(const island_place& a, const checkpoint_ref& last) {
 BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
   island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2), id(3)};
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   const checkpoint_ref last{1, {{9}}};
   auto ends = [](job_core& core, const job_input& e, nanoseconds at) {
     return all<act::finished>(core.step(e, at)).size() == 1;
   };
   job_core core = at_the_end(a, last);
-  ev::received kept{peer(4), have_checkpoint{on, last}};
+  ev::received kept{peer(4), have_checkpoint{header, last}};
   BOOST_TEST(!ends(core, kept, 0)); // no keeper
   kept.from = peer(1);
   BOOST_TEST(!ends(core, kept, 0)); // its writer
-  BOOST_TEST(!ends(core, ev::received{peer(3), have_checkpoint{on, {}}}, 0));
+  BOOST_TEST(
+    !ends(core, ev::received{peer(3), have_checkpoint{header, {}}}, 0));
   kept.from = peer(2);
   BOOST_TEST(ends(core, kept, 0));
   BOOST_TEST(!ends(core, kept, 0)); // once
@@ -98,11 +99,11 @@ job_core saving(const island_place& a, std::uint64_t total_steps) {
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   for (const member_id& m : a.sealers)
     if (m.peer != peer(1)) {
       (void)core.step(ev::received{m.peer, make_seal(a, {}, {})}, 0);
-      (void)core.step(ev::received{m.peer, have_blobs{on}}, 0);
+      (void)core.step(ev::received{m.peer, have_blobs{header}}, 0);
     }
   for (std::uint32_t u = 0; u < 3; ++u)
     (void)core.step(ev::loaded{digest(a), u}, 0);
@@ -138,7 +139,7 @@ BOOST_AUTO_TEST_CASE(the_run_goes_on_while_a_checkpoint_is_written) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
   island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   job_core core = saving(a, 2);
   (void)core.step(ev::snapshot_taken{digest(a), 1}, 0);
   (void)core.step(make_prepared(a, 1, 1, 2), 0);
@@ -163,11 +164,11 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
   job_core keeper(make_config(2, 1));
   (void)keeper.step(show(a), 0);
   (void)keeper.step(ev::halted{digest(a)}, 0);
-  const checkpoint_published second{on, {2, {8}}, 10, {}, false, {}, {}};
+  const checkpoint_published second{header, {2, {8}}, 10, {}, false, {}, {}};
   (void)keeper.step(ev::received{peer(1), second}, 0);
   (void)keeper.step(
     ev::received{peer(1),
-                 checkpoint_published{on, {1, {9}}, 10, {}, false, {}, {}}},
+                 checkpoint_published{header, {1, {9}}, 10, {}, false, {}, {}}},
     0);
   out = keeper.step(ev::received{peer(1), second}, 0);
   BOOST_TEST(out.empty()); // known, and being fetched
@@ -176,13 +177,13 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
 BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
   island_place a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   const checkpoint_ref made{1, {{9}}};
   job_core core(make_config(2, 1));
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
   const ev::received told{
-    peer(1), checkpoint_published{on, made, 10, {}, false, {}, {}}};
+    peer(1), checkpoint_published{header, made, 10, {}, false, {}, {}}};
   auto out = core.step(told, 0);
   BOOST_TEST(all<act::checkpoint_known>(out).size() == 1u);
   BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);
@@ -200,10 +201,10 @@ BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
 BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
   island_place a = make_place(1, 1, 5);
   a.keepers = a.sealers = {id(1), id(2)};
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   const checkpoint_ref given_up{20, {{8}}, 4}, made{12, {{9}}, a.since};
   const ev::received told{
-    peer(1), checkpoint_published{on, made, 10, {}, false, {}, {}}};
+    peer(1), checkpoint_published{header, made, 10, {}, false, {}, {}}};
   for (const bool late : {false, true}) {
     job_core core(make_config(2, 1));
     (void)core.step(show(a), 0);
@@ -299,15 +300,15 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_keeper_refuses_is_kept_by_another) {
   island_place a = make_place(3, 1);
   a.keepers = {id(1), id(2)};
-  const job_header on = header_of(a);
+  const job_header header = header_of(a);
   const checkpoint_ref made{1, {{9}}, a.since};
   job_core third(make_config(3, 1));
   (void)third.step(show(a), 0);
   (void)third.step(ev::halted{digest(a)}, 0);
-  const checkpoint_published told{on, made, 10, {}, false, {}, {}};
+  const checkpoint_published told{header, made, 10, {}, false, {}, {}};
   auto out = third.step(ev::received{peer(1), told}, 0);
   BOOST_TEST(all<act::keep_checkpoint>(out).empty());
-  const ev::received refused{peer(2), have_checkpoint{on, made, true}};
+  const ev::received refused{peer(2), have_checkpoint{header, made, true}};
   out = third.step(refused, 0);
   BOOST_REQUIRE(all<act::keep_checkpoint>(out).size() == 1u);
   BOOST_TEST((all<act::keep_checkpoint>(out)[0].at == peer(1)));

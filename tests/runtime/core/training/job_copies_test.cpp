@@ -30,7 +30,7 @@ resumed(const island_place& a, std::uint32_t lost) {
                            std::uint64_t copied) {
     const ev::prepared e = make_prepared(under, 2, 2, step);
     vote v;
-    v.on = header_of(under);
+    v.header = header_of(under);
     v.step = step;
     v.units = e.units;
     v.losses = e.losses;
@@ -127,7 +127,7 @@ struct copying_pair {
   bool step(std::uint64_t number) {
     const ev::prepared e = make_prepared(place, 2, 2, number);
     vote v;
-    v.on = header_of(place);
+    v.header = header_of(place);
     v.step = number;
     v.units = e.units;
     v.losses = e.losses;

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(votes_of_strangers_and_other_assignments_do_nothing) {
   BOOST_REQUIRE(all<act::send>(out).size() == 1u);
   vote other = std::get<vote>(all<act::send>(out)[0].message);
   vote wrong = other;
-  ++wrong.on.digest;
+  ++wrong.header.digest;
   BOOST_TEST(core.step(ev::received{peer(2), wrong}, 0).empty());
   BOOST_TEST(core.step(ev::received{peer(3), other}, 0).empty());
   wrong = other;
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
       u.prepared = true;
     s.prepared = {5, 2};
     auto e = make_prepared(before, 2, p, 5);
-    s.prepared_vote.on = header_of(before);
+    s.prepared_vote.header = header_of(before);
     s.prepared_vote.step = 5;
     s.prepared_vote.units = e.units;
     s.prepared_vote.losses = e.losses;

@@ -45,7 +45,7 @@ vote vote_of_other(const island_place& a, std::uint64_t step,
                    std::vector<unit_digest> digests) {
   const ev::prepared e = make_prepared(a, 1, 2, step);
   vote v;
-  v.on = header_of(a);
+  v.header = header_of(a);
   v.step = step;
   v.units = e.units;
   v.losses = e.losses;

@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(only_messages_under_the_assignment_are_its_own) {
   BOOST_TEST(!d.mine({7, digest(a), 3}));
   BOOST_TEST(!d.mine({7, digest(a) + 1, 2}));
   const duty none = duty_under({}, {7, 0}, peer(1));
-  BOOST_TEST(!none.mine(none.on)); // there is nothing to be under
+  BOOST_TEST(!none.mine(none.header)); // there is nothing to be under
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_sends_to_all_but_itself) {

@@ -113,7 +113,7 @@ inline job_core started(const island_place& a, std::uint32_t blocks,
 inline seal make_seal(const island_place& a, std::vector<std::uint32_t> units,
                       state_version at) {
   seal s;
-  s.on = header_of(a);
+  s.header = header_of(a);
   for (std::uint32_t u : units)
     s.units.push_back({u, at, false});
   s.last.version = at;

@@ -9,7 +9,7 @@ const island_place at_work = make_place(1, 2); // peers 1 and 2; 1 reports
 
 progress of_step(std::uint64_t step, epoch made = 2) {
   progress p;
-  p.on = header_of(at_work);
+  p.header = header_of(at_work);
   p.record.version = {step, made};
   p.record.loss = double(step);
   p.record.replicas = 1;
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(missed_steps_come_from_a_peer_that_knows_them) {
   job_core core = back_from_outside();
   for (std::uint64_t step = 5; step <= 8; ++step)
     (void)hear(core, of_step(step));
-  const records_wanted wanted{of_step(0).on, {6, 2}};
+  const records_wanted wanted{of_step(0).header, {6, 2}};
   const auto out = core.step(ev::received{peer(2), wanted}, 0);
   steps told;
   for (const act::send& a : all<act::send>(out)) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(steps_that_were_given_up_are_not_reported) {
   BOOST_REQUIRE(all<act::went_back>(out).size() == 1u);
   BOOST_TEST(all<act::went_back>(out)[0].last == 8u);
   BOOST_TEST(all<act::went_back>(out)[0].kept == 6u);
-  const records_wanted wanted{of_step(0).on, {4, 2}};
+  const records_wanted wanted{of_step(0).header, {4, 2}};
   std::vector<state_version> told;
   for (const act::send& a :
        all<act::send>(core.step(ev::received{peer(2), wanted}, 0)))

@@ -39,7 +39,7 @@ struct sealed {
     (void)core.step(ev::checkpoint_heard{heard}, 0);
     (void)core.step(show_one_away(a), 0);
     (void)core.step(ev::halted{digest(a)}, 0);
-    theirs.on = header_of(a);
+    theirs.header = header_of(a);
     out = core.step(ev::received{peer(2), theirs}, 0);
   }
   static job_config config() {
@@ -52,7 +52,7 @@ struct sealed {
   job_actions missing(const checkpoint_ref& c, nanoseconds now) {
     return core.step(ev::checkpoint_missing{digest(a), c}, now);
   }
-  job_header on() const { return header_of(a); }
+  job_header header() const { return header_of(a); }
 
   island_place a;
   job_core core;
@@ -164,7 +164,8 @@ BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_any_peer_voids_state) {
   out = p.core.step(ev::tick{}, job_core::repeat_after);
   BOOST_REQUIRE(all<act::send>(out).size() == 1u);
   BOOST_TEST(std::get<restorable>(all<act::send>(out)[0].message).again);
-  out = p.core.step(ev::received{peer(2), restorable{p.on(), newest, true}}, s);
+  out =
+    p.core.step(ev::received{peer(2), restorable{p.header(), newest, true}}, s);
   BOOST_TEST(all<act::adopt>(out).size() == 1u);
   BOOST_TEST(all<act::restore_unit>(out).size() == 2u);
   BOOST_TEST(all<act::lost_state>(out).size() == 1u);
@@ -195,7 +196,7 @@ BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
   next.since = 10;
   (void)p.core.step(show(next), 61 * s);
   (void)p.core.step(ev::halted{digest(next)}, 61 * s);
-  theirs.on = header_of(next);
+  theirs.header = header_of(next);
   out = p.core.step(ev::received{peer(2), theirs}, 61 * s);
   BOOST_TEST(all<act::fetch_unit>(out).size() == 2u); // from live state
 }
@@ -227,7 +228,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
   (void)p.core.step(show_one_away(a), 30 * s);
   (void)p.core.step(ev::halted{digest(a)}, 30 * s);
   seal theirs = nothing_at(404);
-  theirs.on = header_of(a);
+  theirs.header = header_of(a);
   auto out = p.core.step(ev::received{peer(2), theirs}, 30 * s);
   BOOST_TEST(all<act::checkpoint_awaited>(out).empty());
   BOOST_TEST(all<act::fetch_checkpoint>(out).size() == 1u);
@@ -258,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {
   BOOST_TEST(
     std::holds_alternative<stop_waiting>(all<act::send>(out)[0].message));
   sealed q(a, nothing_at(404), {}, newest);
-  out = q.core.step(ev::received{peer(2), stop_waiting{q.on()}}, s);
+  out = q.core.step(ev::received{peer(2), stop_waiting{q.header()}}, s);
   BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
   // Where nothing is missing it has no effect.
   sealed r(a, nothing_at(404), {newest});
@@ -272,8 +273,8 @@ BOOST_AUTO_TEST_CASE(the_wait_ends_when_the_files_are_here) {
   BOOST_TEST(p.missing(newest, s).empty());
   auto out = p.core.step(ev::checkpoint_fetched{digest(p.a), newest}, 2 * s);
   BOOST_TEST(!p.core.awaits_checkpoint());
-  out = p.core.step(ev::received{peer(2), restorable{p.on(), newest, false}},
-                    2 * s);
+  out = p.core.step(
+    ev::received{peer(2), restorable{p.header(), newest, false}}, 2 * s);
   BOOST_TEST(all<act::restore_unit>(out).size() == 2u);
   BOOST_REQUIRE(all<act::lost_state>(out).size() == 1u);
   BOOST_TEST(all<act::lost_state>(out)[0].resume == 401u);
@@ -313,12 +314,12 @@ struct beside_another {
   job_actions seal_other(bool state = false) {
     seal theirs =
       state ? make_seal(a, {0, 1, 2, 3}, {404, 2}) : nothing_at(404);
-    theirs.on = header_of(a);
+    theirs.header = header_of(a);
     return core.step(ev::received{peer(2), theirs}, 0);
   }
   job_actions answer(std::vector<checkpoint_ref> heard, nanoseconds now = 0) {
     seal s;
-    s.on = header_of(a);
+    s.header = header_of(a);
     s.heard = std::move(heard);
     return core.step(ev::received{peer(4), s}, now);
   }
@@ -390,7 +391,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_seal_names_is_news) {
   // One that is in a seal was decided upon, such as this, which cannot be.
   beside_another q;
   seal theirs = nothing_at(404);
-  theirs.on = header_of(q.a);
+  theirs.header = header_of(q.a);
   theirs.heard = {{444, {{7}}, 2}};
   (void)q.core.step(ev::received{peer(2), theirs}, 0);
   const auto out = q.answer(theirs.heard);
@@ -450,7 +451,7 @@ BOOST_AUTO_TEST_CASE(a_member_that_does_not_seal_says_what_it_has_heard) {
   for (const act::send& m : sent) {
     const auto* answer = std::get_if<seal>(&m.message);
     BOOST_REQUIRE(answer != nullptr);
-    BOOST_TEST((answer->on == header_of(a)));
+    BOOST_TEST((answer->header == header_of(a)));
     BOOST_TEST((answer->heard == std::vector<checkpoint_ref>{newest}));
     BOOST_TEST(!answer->again);
   }

@@ -23,7 +23,8 @@ struct source {
   job_actions ask(std::uint32_t unit, std::uint32_t attempt,
                   std::uint64_t after = 0, std::uint8_t from = 2) {
     job_actions out;
-    outgoing.take(d, peer(from), {d.on, unit, attempt, after}, records, out);
+    outgoing.take(d, peer(from), {d.header, unit, attempt, after}, records,
+                  out);
     return out;
   }
   job_actions serve() {

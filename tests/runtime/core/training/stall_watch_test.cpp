@@ -49,7 +49,7 @@ struct company {
     for (member& m : members) {
       for (std::uint8_t n = 0; n < count; ++n)
         m.sees.sealers.push_back(peer(n));
-      m.sees.on = {1, 77, 5};
+      m.sees.header = {1, 77, 5};
       m.sees.active = m.sees.steady = true;
       m.sees.predicted = 100 * ms;
       m.sees.where = "running";
@@ -125,7 +125,7 @@ struct company {
   /// The next view: another assignment, if `digest` says so.
   void next(std::uint64_t digest, nanoseconds pace = 200 * ms) {
     for (member& m : members) {
-      m.sees.on = {1, digest, digest};
+      m.sees.header = {1, digest, digest};
       m.moves = true;
       m.pace = pace;
     }

@@ -79,7 +79,7 @@ vote vote_of(const choice& below, std::uint32_t blocks) {
 
 seal seal_of(const choice& below, const island_place& a, std::uint32_t blocks) {
   seal s;
-  s.on = {7, digest({7, 0}, a), a.since};
+  s.header = {7, digest({7, 0}, a), a.since};
   for (std::uint32_t u = 0; u < blocks + 3; ++u)
     if (below(4) != 0)
       s.units.push_back(

@@ -41,7 +41,7 @@ void arrival_hold::ask_if_arrived(const duty& d, std::uint64_t step,
   if (asked_ || !all_arrived(d, step))
     return;
   asked_ = true;
-  out.emplace_back(job_action::arrivals_complete{d.on.since});
+  out.emplace_back(job_action::arrivals_complete{d.header.since});
 }
 
 bool arrival_hold::take_end(nanoseconds now) {

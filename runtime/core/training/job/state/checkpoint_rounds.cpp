@@ -45,8 +45,8 @@ void checkpoint_rounds::begin(const duty& d, std::uint64_t step, bool last,
   left_out_[step] = unable_;
   if (left_out_.size() > begun_max)
     left_out_.erase(left_out_.begin());
-  out.emplace_back(
-    job_action::run_checkpoint{d.on.digest, step, last, unable_, publisher_});
+  out.emplace_back(job_action::run_checkpoint{d.header.digest, step, last,
+                                              unable_, publisher_});
 }
 
 void checkpoint_rounds::note(const std::map<peer_id, vote>& votes,
@@ -85,11 +85,12 @@ bool checkpoint_rounds::take(const duty& d, const job_event::checkpointed& e,
                              known_checkpoints& known, nanoseconds now,
                              job_actions& out) {
   // A slow checkpoint may end after a later one.
-  const bool late = newer_told(d.on, e.step);
+  const bool late = newer_told(d.header, e.step);
   if (late && (!e.known || last_.checkpoint.manifest != blob_digest{}))
     return false;
   checkpoint_published m{
-    d.on, {e.step, {}, d.on.since}, e.bytes, e.why, e.trying, e.refused, {}};
+    d.header, {e.step, {}, d.header.since}, e.bytes, e.why, e.trying, e.refused,
+    {}};
   if (const auto at = left_out_.find(e.step); at != left_out_.end())
     m.unable = at->second;
   if (e.known) {
@@ -117,7 +118,7 @@ void checkpoint_rounds::say_failed(const duty& d, const peer_id& from,
                                    const checkpoint_published& m,
                                    job_actions& out) const {
   const peer_id& at = m.refused == peer_id{} ? from : m.refused;
-  const bool others = m.trying && d.mine(m.on) && !d.place->replicas.empty()
+  const bool others = m.trying && d.mine(m.header) && !d.place->replicas.empty()
                       && others_can_save(*d.place, at, m.unable);
   out.emplace_back(job_action::checkpoint_failed{m.checkpoint.step, at, m.why,
                                                  m.trying, others});
@@ -136,21 +137,23 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
       job_action::checkpoint_known{m.checkpoint, from, m.bytes, m.unable});
   if (!exists && !repeated)
     say_failed(d, from, m, out);
-  if (m.on.since >= last_.on.since && !newer_told(m.on, m.checkpoint.step)) {
+  if (m.header.since >= last_.header.since
+      && !newer_told(m.header, m.checkpoint.step)) {
     last_ = m;
     published_by_ = from;
   }
   bool ends = false;
   if (exists && keeps(d, m.unable)) {
-    if (d.mine(m.on) && known.newest() == m.checkpoint)
+    if (d.mine(m.header) && known.newest() == m.checkpoint)
       ends = say_kept(d, known.newest(), out);
     else if (!repeated && known.newest() < m.checkpoint)
       out.emplace_back(job_action::keep_checkpoint{m.checkpoint, from});
-  } else if (exists && d.mine(m.on) && refusing_.contains(d.self)) {
+  } else if (exists && d.mine(m.header) && refusing_.contains(d.self)) {
     // The peer that is to keep it instead may not have heard.
-    send_to(d.sealers, d.self, have_checkpoint{d.on, m.checkpoint, true}, out);
+    send_to(d.sealers, d.self, have_checkpoint{d.header, m.checkpoint, true},
+            out);
   }
-  if (!d.mine(m.on) || m.trying)
+  if (!d.mine(m.header) || m.trying)
     return ends;
   result_known(m.checkpoint.step, now);
   return true;
@@ -166,9 +169,9 @@ void checkpoint_rounds::result_known(std::uint64_t step, nanoseconds now) {
 }
 
 /// Whether a later checkpoint was reported under this assignment.
-bool checkpoint_rounds::newer_told(const job_header& on,
+bool checkpoint_rounds::newer_told(const job_header& header,
                                    std::uint64_t step) const {
-  return last_.on == on && last_.checkpoint.step > step;
+  return last_.header == header && last_.checkpoint.step > step;
 }
 
 // ---- Kept ------------------------------------------------------------------
@@ -184,7 +187,7 @@ bool checkpoint_rounds::keeps(const duty& d,
 
 /// @pre d.place
 std::vector<peer_id> checkpoint_rounds::keepers_of_last(const duty& d) const {
-  std::vector<peer_id> out = last_.on == d.on ? last_.unable : unable_;
+  std::vector<peer_id> out = last_.header == d.header ? last_.unable : unable_;
   out.insert(out.end(), refusing_.begin(), refusing_.end());
   return checkpoint_keepers(*d.place, out);
 }
@@ -192,8 +195,8 @@ std::vector<peer_id> checkpoint_rounds::keepers_of_last(const duty& d) const {
 bool checkpoint_rounds::kept(const duty& d, std::uint64_t step,
                              nanoseconds now) const {
   const bool failed =
-    last_.on == d.on && last_.checkpoint.manifest == blob_digest{};
-  const peer_id& maker = last_.on == d.on ? published_by_ : publisher_;
+    last_.header == d.header && last_.checkpoint.manifest == blob_digest{};
+  const peer_id& maker = last_.header == d.header ? published_by_ : publisher_;
   const bool nobody = std::ranges::all_of(
     keepers_of_last(d), [&](const peer_id& p) { return p == maker; });
   return failed || nobody || kept_ > step
@@ -213,7 +216,7 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
   }
   if (!refusing_.insert(from).second)
     return false;
-  if (d.mine(last_.on) && last_.checkpoint.manifest != blob_digest{}
+  if (d.mine(last_.header) && last_.checkpoint.manifest != blob_digest{}
       && published_by_ != d.self && known.newest() < last_.checkpoint
       && keeps(d, last_.unable))
     out.emplace_back(
@@ -227,23 +230,25 @@ bool checkpoint_rounds::say_kept(const duty& d, const checkpoint_ref& newest,
   if (published_by_ == d.self)
     return false;
   refusing_.erase(d.self);
-  send_to(d.participants, d.self, have_checkpoint{d.on, newest, false}, out);
+  send_to(d.participants, d.self, have_checkpoint{d.header, newest, false},
+          out);
   kept_ = std::max(kept_, newest.step + 1);
   return true;
 }
 
 bool checkpoint_rounds::take(const duty& d, const job_event::keep_refused& e,
                              job_actions& out) {
-  if (!d.place || e.checkpoint != last_.checkpoint || !d.mine(last_.on))
+  if (!d.place || e.checkpoint != last_.checkpoint || !d.mine(last_.header))
     return false;
   refusing_.insert(d.self);
-  send_to(d.sealers, d.self, have_checkpoint{d.on, e.checkpoint, true}, out);
+  send_to(d.sealers, d.self, have_checkpoint{d.header, e.checkpoint, true},
+          out);
   return true;
 }
 
 bool checkpoint_rounds::held(const duty& d, const checkpoint_ref& c,
                              const known_checkpoints& known, job_actions& out) {
-  if (known.newest() != c || !d.place || !d.mine(last_.on)
+  if (known.newest() != c || !d.place || !d.mine(last_.header)
       || c != last_.checkpoint)
     return false;
   return say_kept(d, c, out);
@@ -252,7 +257,7 @@ bool checkpoint_rounds::held(const duty& d, const checkpoint_ref& c,
 void checkpoint_rounds::repeat(const duty& d,
                                const std::vector<peer_id>& members,
                                job_actions& out) const {
-  if (last_.on == d.on && published_by_ == d.self)
+  if (last_.header == d.header && published_by_ == d.self)
     send_to(members, d.self, last_, out);
 }
 

@@ -112,7 +112,8 @@ public:
 
 private:
   void result_known(std::uint64_t step, nanoseconds now);
-  [[nodiscard]] bool newer_told(const job_header& on, std::uint64_t step) const;
+  [[nodiscard]] bool
+  newer_told(const job_header& header, std::uint64_t step) const;
   [[nodiscard]] bool
   keeps(const duty& d, const std::vector<peer_id>& unable) const;
   [[nodiscard]] std::vector<peer_id> keepers_of_last(const duty& d) const;

@@ -18,11 +18,11 @@ duty duty_under(const std::optional<island_place>& place, const island_id& id,
                 const peer_id& self) {
   duty d;
   d.self = self;
-  d.on = {id.job, 0, 0, id.index};
+  d.header = {id.job, 0, 0, id.index};
   if (!place)
     return d;
   d.place = place;
-  d.on = {id.job, digest(id, *place), place->since, id.index};
+  d.header = {id.job, digest(id, *place), place->since, id.index};
   d.holds = holdings(*place);
   d.units = d.holds.of(self).held.list();
   d.participants = d.holds.participants();

@@ -20,7 +20,7 @@ inline constexpr nanoseconds job_repeat_after = 500'000'000;
 
 struct duty {
   peer_id self{};
-  job_header on;                     ///< of `place`; digest 0: none
+  job_header header;                 ///< of `place`; digest 0: none
   std::optional<island_place> place; ///< none yet, or the job has left the view
   holdings holds;                    ///< under `place`
   std::vector<std::uint32_t> units;  ///< that we hold at every step; ascending
@@ -31,7 +31,7 @@ struct duty {
   [[nodiscard]] bool seals() const;
   /// Whether a message was made under this assignment.
   [[nodiscard]] bool mine(const job_header& h) const noexcept {
-    return place && h == on;
+    return place && h == header;
   }
 };
 

@@ -57,7 +57,7 @@ void held_copies::take_if_due(const duty& d, const state_version& at,
     return;
   if (!newest_ && resumed_in_use_) {
     newest_ = resumed_copies_;
-    newest_under_ = d.on.digest;
+    newest_under_ = d.header.digest;
     missing_.clear();
     complete_ = true;
     complete_at_ = newest_->step;
@@ -73,12 +73,13 @@ void held_copies::take_if_due(const duty& d, const state_version& at,
   if (const auto whole = newest_ ? newest_ : resumed_copies_)
     keep({*whole, committed ? *whole : resumed_}, out);
   newest_ = at;
-  newest_under_ = d.on.digest;
+  newest_under_ = d.header.digest;
   complete_ = false;
   const auto followed = d.holds.of(d.self).follows.list();
   missing_ = {d.units.begin(), d.units.end()};
   missing_.insert(followed.begin(), followed.end());
-  out.emplace_back(job_action::take_copies{d.on.digest, at, d.units, followed});
+  out.emplace_back(
+    job_action::take_copies{d.header.digest, at, d.units, followed});
 }
 
 void held_copies::step_begins(const duty& d) {

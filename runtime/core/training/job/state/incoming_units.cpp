@@ -36,7 +36,7 @@ void incoming_units::halted(const held_units& held, state_version& prepared,
 }
 
 void incoming_units::begin(const duty& d, nanoseconds now) {
-  under_ = d.on;
+  under_ = d.header;
   repeated_ = now;
   for (const part_index u : d.holds.of(d.self).arrives) {
     incoming& in = units_[u];
@@ -53,7 +53,7 @@ void incoming_units::go_on(const duty& d, std::uint32_t unit,
   in.now = state::following;
   in.begun = at;
   out.emplace_back(
-    job_action::receive_unit{d.on.digest, unit, at, in.from, false});
+    job_action::receive_unit{d.header.digest, unit, at, in.from, false});
 }
 
 std::size_t incoming_units::here() const noexcept {
@@ -89,7 +89,7 @@ void incoming_units::move(const duty& d, const held_units& held,
   if (!in_step || coming > 0 || oldest <= complete_)
     return;
   complete_ = oldest;
-  send_to(d.participants, d.self, arrival_complete{d.on, oldest - 1}, out);
+  send_to(d.participants, d.self, arrival_complete{d.header, oldest - 1}, out);
 }
 
 /// Asks first for units in the fewest places, from the source that sends least;
@@ -121,8 +121,8 @@ bool incoming_units::ask_for_next(const duty& d, job_actions& out) {
 void incoming_units::ask(const duty& d, std::uint32_t unit, std::uint64_t after,
                          job_actions& out) const {
   const incoming& in = units_.at(unit);
-  out.emplace_back(
-    job_action::send{in.from, arrival_wanted{d.on, unit, in.attempt, after}});
+  out.emplace_back(job_action::send{
+    in.from, arrival_wanted{d.header, unit, in.attempt, after}});
 }
 
 incoming_units::incoming*
@@ -135,7 +135,7 @@ void incoming_units::take(const duty& d, const peer_id& from,
                           const arrival_begun& m, held_units& held,
                           job_actions& out) {
   const auto at = units_.find(m.unit);
-  if (!d.mine(m.on) || under_ != d.on || at == units_.end())
+  if (!d.mine(m.header) || under_ != d.header || at == units_.end())
     return;
   incoming& in = at->second;
   if (from != in.from || in.now != state::asked || m.attempt != in.attempt)
@@ -144,7 +144,7 @@ void incoming_units::take(const duty& d, const peer_id& from,
   in.now = state::copying;
   in.begun = m.version;
   out.emplace_back(
-    job_action::receive_unit{d.on.digest, m.unit, m.version, from, true});
+    job_action::receive_unit{d.header.digest, m.unit, m.version, from, true});
 }
 
 void incoming_units::take(const duty& d, const job_event::arrival_copied& e,
@@ -182,7 +182,7 @@ void incoming_units::catch_up(const duty& d, std::uint32_t unit,
     return;
   in.applying = true;
   out.emplace_back(
-    job_action::apply_arrived{d.on.digest, unit, step, norm->second});
+    job_action::apply_arrived{d.header.digest, unit, step, norm->second});
 }
 
 void incoming_units::take(const duty& d, const job_event::arrival_applied& e,
@@ -210,13 +210,13 @@ void incoming_units::start_over(incoming& in) {
 void incoming_units::note(const duty& d, const step_record& r,
                           const held_units& held, job_actions& out) {
   if (!d.place || d.place->arriving.empty() || halting_
-      || r.version.made != d.on.since || r.replicas == 0)
+      || r.version.made != d.header.since || r.replicas == 0)
     return;
   norms_[r.version.step] = applied_norm(r);
   const std::uint64_t newest = norms_.rbegin()->first;
   while (norms_.begin()->first + arrival_backlog_max + 1 < newest)
     norms_.erase(norms_.begin());
-  if (under_ != d.on)
+  if (under_ != d.header)
     return;
   for (auto& [unit, in] : units_) {
     const bool copying = in.now == state::copying;
@@ -233,7 +233,7 @@ void incoming_units::note(const duty& d, const step_record& r,
 
 void incoming_units::repeat(const duty& d, const held_units& held,
                             nanoseconds now, job_actions& out) {
-  if (units_.empty() || halting_ || under_ != d.on
+  if (units_.empty() || halting_ || under_ != d.header
       || now - repeated_ < job_repeat_after)
     return;
   repeated_ = now;
@@ -249,7 +249,8 @@ void incoming_units::repeat(const duty& d, const held_units& held,
     }
   }
   if (complete_ > 0)
-    send_to(d.participants, d.self, arrival_complete{d.on, complete_ - 1}, out);
+    send_to(d.participants, d.self, arrival_complete{d.header, complete_ - 1},
+            out);
 }
 
 } // namespace shoal::core

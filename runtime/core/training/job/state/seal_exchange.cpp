@@ -8,9 +8,9 @@ namespace shoal::core {
 std::vector<std::pair<peer_id, seal>> seal_exchange::take_early(const duty& d) {
   std::vector<std::pair<peer_id, seal>> out;
   std::erase_if(early_, [&](const auto& kept) {
-    if (d.mine(kept.second.on))
+    if (d.mine(kept.second.header))
       out.push_back(kept);
-    return kept.second.on.since <= d.on.since;
+    return kept.second.header.since <= d.header.since;
   });
   return out;
 }
@@ -18,7 +18,7 @@ std::vector<std::pair<peer_id, seal>> seal_exchange::take_early(const duty& d) {
 void seal_exchange::keep(const peer_id& from, const seal& s) {
   const auto at = early_.find(from);
   if (at != early_.end()) {
-    if (at->second.on.since < s.on.since)
+    if (at->second.header.since < s.header.since)
       at->second = s;
   } else if (early_.size() < kept_max) {
     early_.emplace(from, s);
@@ -28,7 +28,7 @@ void seal_exchange::keep(const peer_id& from, const seal& s) {
 bool seal_exchange::is_early(const std::vector<peer_id>& peers,
                              epoch since) const {
   return std::ranges::any_of(early_, [&](const auto& kept) {
-    return kept.second.on.since >= since
+    return kept.second.header.since >= since
            && std::ranges::binary_search(peers, kept.first);
   });
 }

@@ -35,14 +35,14 @@ void step_reports::tell_again(const duty& d,
   for (std::size_t i = 0; i < records_.size(); ++i)
     if (i + newest >= records_.size()
         || records_[i].version.step > oldest->last.version.step)
-      out.emplace_back(job_action::committed{records_[i], true, d.on});
+      out.emplace_back(job_action::committed{records_[i], true, d.header});
 }
 
 void step_reports::resume(const duty& d, const resume_decision& to,
                           std::uint64_t interval, job_actions& out) {
   const std::uint64_t last = std::max(to.last, last_.version.step);
   resumed_ = to.version;
-  resumed_in_ = d.on.since;
+  resumed_in_ = d.header.since;
   // A loss of more than an interval was accepted: no holder came back in time.
   const bool accepted = to.top > to.version.step + interval;
   top_ = accepted ? to.version.step : std::max(top_, to.top);
@@ -61,7 +61,7 @@ void step_reports::resume(const duty& d, const resume_decision& to,
   std::erase_if(records_,
                 [&](const step_record& r) { return r.version.step > kept; });
   last_ = {};
-  last_.version = reported_ = {kept, tell ? to.version.made : d.on.since};
+  last_.version = reported_ = {kept, tell ? to.version.made : d.header.since};
 }
 
 void step_reports::publish(const duty& d, const step_record& r,
@@ -82,13 +82,13 @@ void step_reports::publish(const duty& d, const step_record& r,
   if (r.version.step > reported_.step + 1 && reported_.step > 0
       && ahead_.size() < records_kept_max && next_to_ask(d)) {
     if (ahead_.try_emplace(age(r.version), r, measured).second)
-      out.emplace_back(job_action::committed{r, broadcast, d.on});
+      out.emplace_back(job_action::committed{r, broadcast, d.header});
     if (asked_ == 0)
       ask(d, now, out);
     return;
   }
   report(r, measured, out);
-  out.emplace_back(job_action::committed{r, broadcast, d.on});
+  out.emplace_back(job_action::committed{r, broadcast, d.header});
   while (!ahead_.empty()
          && ahead_.begin()->second.first.version.step <= reported_.step + 1) {
     const auto next = ahead_.extract(ahead_.begin()).mapped();
@@ -149,7 +149,8 @@ void step_reports::ask(const duty& d, nanoseconds now, job_actions& out) {
     return report_all(out);
   ++asked_;
   asked_at_ = now;
-  out.emplace_back(job_action::send{*peer, records_wanted{d.on, reported_}});
+  out.emplace_back(
+    job_action::send{*peer, records_wanted{d.header, reported_}});
 }
 
 void step_reports::repeat(const duty& d, nanoseconds now, job_actions& out) {
@@ -161,7 +162,8 @@ void step_reports::answer(const duty& d, const peer_id& from,
                           const records_wanted& m, job_actions& out) const {
   for (const step_record& r : records_)
     if (age(r.version) > age(m.after))
-      out.emplace_back(job_action::send{from, progress{d.on, r, 0, 0, {}, 0}});
+      out.emplace_back(
+        job_action::send{from, progress{d.header, r, 0, 0, {}, 0}});
 }
 
 } // namespace shoal::core

@@ -1,6 +1,6 @@
-// runtime/links/paired_ways.cpp -- opens fabrics, offers them, connects over
+// runtime/links/data_paths.cpp -- opens fabrics, offers them, connects over
 // them.
-#include "runtime/links/paired_ways.hpp"
+#include "runtime/links/data_paths.hpp"
 
 #include "runtime/core/setup_error.hpp"
 #include "transport/introduced/address.hpp"
@@ -28,7 +28,7 @@ constexpr std::chrono::seconds retry{2};
 /// Each end begins when the other's offer comes. So patience is longer than
 /// from any offer to the next, and longer than a node that asks to be admitted
 /// has to wait, whose offers are not heard until then.
-static_assert(paired_ways::patience > tries_max * retry);
+static_assert(data_paths::patience > tries_max * retry);
 
 std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
   std::vector<ucx::network> out;
@@ -70,60 +70,61 @@ void check(const fabric_choice& c) {
   (void)parsed(c.trusted);
 }
 
-struct paired_ways::way {
+struct data_paths::path {
   fabric_kind kind = fabric_kind::shm;
   medium over = medium::shared_memory;
   std::size_t index = 0;
-  std::unique_ptr<handler> events;
+  std::unique_ptr<data_paths::events> events;
   std::unique_ptr<transport::fabric> fabric;
   std::atomic<transport::fabric*> ready{nullptr}; ///< set by open()
   std::string self;                               ///< address; set before ready
   std::string why;                                ///< reason if it is not open
 };
 
-class paired_ways::handler final : public transport::fabric_handler {
+class data_paths::events final : public transport::fabric_handler {
 public:
-  handler(paired_ways& owner, way& w) : owner_(owner), way_(w) {}
+  events(data_paths& owner, path& p) : owner_(owner), path_(p) {}
   void up(const transport::peer_info& peer) override {
-    owner_.changed(way_, peer.id, true, {});
+    owner_.changed(path_, peer.id, true, {});
   }
   void down(const core::peer_id& peer, std::error_code why) override {
-    owner_.changed(way_, peer, false, why.message());
+    owner_.changed(path_, peer, false, why.message());
   }
   void message(const core::peer_id&, std::span<const std::byte>) override {
     // Control messages go only over TLS.
   }
   void
   connect_failed(const std::string& address, std::error_code why) override {
-    owner_.failed(way_, address, why);
+    owner_.failed(path_, address, why);
   }
 
 private:
-  paired_ways& owner_;
-  way& way_;
+  data_paths& owner_;
+  path& path_;
 };
 
-paired_ways::paired_ways(config c) : config_(std::move(c)) {
+data_paths::data_paths(config c, data_path_handler& handler)
+  : config_(std::move(c)), handler_(handler) {
   constexpr std::pair<fabric_kind, medium> kinds[count] = {
     {fabric_kind::shm, medium::shared_memory},
     {fabric_kind::rdma, medium::rdma},
     {fabric_kind::ucx_tcp, medium::tcp}};
   for (std::size_t i = 0; i < count; ++i) {
-    ways_[i] = std::make_unique<way>();
-    ways_[i]->kind = kinds[i].first;
-    ways_[i]->over = kinds[i].second;
-    ways_[i]->index = i;
-    ways_[i]->events = std::make_unique<handler>(*this, *ways_[i]);
+    paths_[i] = std::make_unique<path>();
+    paths_[i]->kind = kinds[i].first;
+    paths_[i]->over = kinds[i].second;
+    paths_[i]->index = i;
+    paths_[i]->events = std::make_unique<events>(*this, *paths_[i]);
   }
 }
 
-paired_ways::~paired_ways() {
+data_paths::~data_paths() {
   close();
 }
 
-void paired_ways::open() {
-  for (const auto& w : ways_)
-    open(*w);
+void data_paths::open() {
+  for (const auto& p : paths_)
+    open(*p);
 }
 
 /// Why a fabric must not be opened by configuration; empty if it may be.
@@ -152,112 +153,112 @@ make_tensor_memory(const fabric_choice& may,
   }
 }
 
-/// Why `w` must not be opened; empty if it may be.
-std::string paired_ways::reason_to_close(const way& w) const {
+/// Why `p` must not be opened; empty if it may be.
+std::string data_paths::reason_to_close(const path& p) const {
   const fabric_choice& may = config_.may;
-  if (auto why = turned_off(may, w.kind); !why.empty())
+  if (auto why = turned_off(may, p.kind); !why.empty())
     return why;
-  if (w.kind == fabric_kind::shm)
+  if (p.kind == fabric_kind::shm)
     return "";
   if (may.trusted.empty())
     return "fabric.trusted_networks is empty";
   // Only if requested: a fault of UCX may end the process
   // (transport/README.md).
-  return w.kind == fabric_kind::ucx_tcp && !may.ucx_tcp && may.force == "auto"
+  return p.kind == fabric_kind::ucx_tcp && !may.ucx_tcp && may.force == "auto"
            ? "not asked for: fabric.ucx_tcp"
            : "";
 }
 
-/// Makes the fabric of `w`. @throws the reason why it cannot be made
-std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
+/// Makes the fabric of `p`. @throws the reason why it cannot be made
+std::unique_ptr<transport::fabric> data_paths::make(path& p) {
   ucx::config c;
   c.self = config_.self;
   c.instance = config_.instance;
-  c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  c.log = [this](std::string_view line) { handler_.say(std::string(line)); };
   c.hello_timeout = config_.hello_timeout;
-  if (w.over == medium::shared_memory)
-    return std::make_unique<transport::shm::fabric>(c, *w.events,
+  if (p.over == medium::shared_memory)
+    return std::make_unique<transport::shm::fabric>(c, *p.events,
                                                     config_.memory);
   const auto networks = parsed(config_.may.trusted);
-  c.over = w.over;
+  c.over = p.over;
   c.trusted = networks;
-  c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
+  c.devices = joined(p.over == medium::rdma ? ucx::rdma_devices(networks)
                                             : ucx::tcp_devices(networks));
   if (c.devices.empty())
-    throw setup_error(std::string(w.over == medium::rdma
+    throw setup_error(std::string(p.over == medium::rdma
                                     ? "no active RDMA port"
                                     : "no network interface")
                       + " has an address in fabric.trusted_networks");
-  return std::make_unique<ucx::fabric>(std::move(c), *w.events);
+  return std::make_unique<ucx::fabric>(std::move(c), *p.events);
 }
 
-void paired_ways::open(way& w) {
-  std::string why = reason_to_close(w);
+void data_paths::open(path& p) {
+  std::string why = reason_to_close(p);
   if (why.empty())
     try {
-      w.fabric = make(w);
-      w.self = w.fabric->local_address();
+      p.fabric = make(p);
+      p.self = p.fabric->local_address();
     } catch (const std::exception& e) {
       why = e.what();
-      w.fabric.reset();
-      config_.say(std::string("[node] no ") + name_of(w.kind) + " ("
-                  + why.substr(0, why.find('\n')) + "): using the next best");
+      p.fabric.reset();
+      handler_.say(std::string("[node] no ") + name_of(p.kind) + " ("
+                   + why.substr(0, why.find('\n')) + "): using the next best");
     }
   {
     std::lock_guard lock(mutex_);
-    w.why = why.substr(0, why.find('\n'));
+    p.why = why.substr(0, why.find('\n'));
   }
-  if (!w.fabric)
+  if (!p.fabric)
     return;
-  config_.links->add_fabric(w.kind, *w.fabric);
-  w.ready = w.fabric.get();
+  config_.links->add_fabric(p.kind, *p.fabric);
+  p.ready = p.fabric.get();
 }
 
-void paired_ways::close() {
-  for (const auto& w : ways_)
-    if (w->fabric)
-      w->fabric->close();
+void data_paths::close() {
+  for (const auto& p : paths_)
+    if (p->fabric)
+      p->fabric->close();
 }
 
-void paired_ways::peer_up(const core::peer_id& peer) {
+void data_paths::peer_up(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
   peers_[peer] = {};
 }
 
-void paired_ways::peer_down(const core::peer_id& peer) {
+void data_paths::peer_down(const core::peer_id& peer) {
   {
     std::lock_guard lock(mutex_);
     peers_.erase(peer);
   }
-  for (const auto& w : ways_)
-    if (transport::fabric* f = w->ready)
+  for (const auto& p : paths_)
+    if (transport::fabric* f = p->ready)
       f->drop(peer);
 }
 
-void paired_ways::take(const core::peer_id& from,
-                       const paired_address& address) {
+void data_paths::take(const core::peer_id& from,
+                      const paired_address& address) {
   std::string text(reinterpret_cast<const char*>(address.address.data()),
                    address.address.size());
   const auto parsed = transport::introduced::parse_address(text);
   // A fabric trusts the id in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {
-    config_.complain("[node] peer " + core::short_name(from)
-                     + " sent an address that is not its own; its tensors go "
-                       "by TLS");
+    handler_.complain("[node] peer " + core::short_name(from)
+                      + " sent an address that is not its own; its tensors go "
+                        "by TLS");
     return give_up(from);
   }
-  for (const auto& w : ways_) {
-    transport::fabric* f = w->ready;
-    if (!f || w->over != parsed->over)
+  for (const auto& p : paths_) {
+    transport::fabric* f = p->ready;
+    if (!f || p->over != parsed->over)
       continue;
     {
       std::lock_guard lock(mutex_);
       const auto at = peers_.find(from);
       if (at == peers_.end())
         return;
-      route& r = at->second[w->index];
-      if (w->over == medium::shared_memory && address.host != config_.host) {
+      route& r = at->second[p->index];
+      if (p->over == medium::shared_memory && address.host != config_.host) {
         r.hopeless = true;
         r.why = "on another machine";
       }
@@ -271,7 +272,7 @@ void paired_ways::take(const core::peer_id& from,
 }
 
 /// Stops sending addresses to `peer`.
-void paired_ways::give_up(const core::peer_id& peer) {
+void data_paths::give_up(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
   const auto at = peers_.find(peer);
   if (at == peers_.end())
@@ -282,98 +283,98 @@ void paired_ways::give_up(const core::peer_id& peer) {
   }
 }
 
-void paired_ways::changed(way& w, const core::peer_id& peer, bool up,
-                          const std::string& why) {
+void data_paths::changed(path& p, const core::peer_id& peer, bool up,
+                         const std::string& why) {
   {
     std::lock_guard lock(mutex_);
     const auto at = peers_.find(peer);
     if (at != peers_.end()) {
-      route& r = at->second[w.index];
+      route& r = at->second[p.index];
       r.up = up;
       r.why = why;
       r.next_try = steady_clock::now() + retry;
     }
   }
   if (up)
-    config_.links->peer_up(w.kind, peer);
+    config_.links->peer_up(p.kind, peer);
   else
-    config_.links->peer_down(w.kind, peer);
+    config_.links->peer_down(p.kind, peer);
 }
 
-void paired_ways::failed(way& w, const std::string& address,
-                         std::error_code why) {
+void data_paths::failed(path& p, const std::string& address,
+                        std::error_code why) {
   std::lock_guard lock(mutex_);
   for (auto& [peer, routes] : peers_) {
-    route& r = routes[w.index];
+    route& r = routes[p.index];
     if (r.address != address || r.up)
       continue;
     // For UCX-TCP the peer may just not have learned of us in time. The same
     // holds for a peer that did not answer (no_answer), which tick() tries
     // again.
     r.hopeless =
-      why == transport::errc::unreachable && w.kind != fabric_kind::ucx_tcp;
-    r.why = r.hopeless && w.kind == fabric_kind::shm
+      why == transport::errc::unreachable && p.kind != fabric_kind::ucx_tcp;
+    r.why = r.hopeless && p.kind == fabric_kind::shm
               ? "another user or pid namespace"
               : why.message();
   }
 }
 
 /// Whether a fabric better than `index` is up, or may soon be.
-bool paired_ways::better_may_come(const routes& r, std::size_t index) const {
+bool data_paths::better_may_come(const routes& r, std::size_t index) const {
   for (std::size_t i = 0; i < index; ++i)
     if (r[i].up
-        || (ways_[i]->ready && !r[i].hopeless
+        || (paths_[i]->ready && !r[i].hopeless
             && r[i].tries < tries_before_next))
       return true;
   return false;
 }
 
-void paired_ways::tick(steady_clock::time_point now) {
+void data_paths::tick(steady_clock::time_point now) {
   struct offer {
     core::peer_id to;
-    const way* over;
+    const path* over;
     std::string known; ///< the peer's address, if it has sent one
   };
   std::vector<offer> offers;
   {
     std::lock_guard lock(mutex_);
     for (auto& [peer, routes] : peers_)
-      for (const auto& w : ways_) {
-        route& r = routes[w->index];
-        if (!w->ready || r.hopeless || r.up || r.tries >= tries_max
-            || now < r.next_try || better_may_come(routes, w->index))
+      for (const auto& p : paths_) {
+        route& r = routes[p->index];
+        if (!p->ready || r.hopeless || r.up || r.tries >= tries_max
+            || now < r.next_try || better_may_come(routes, p->index))
           continue;
         ++r.tries;
         r.next_try = now + r.tries * retry;
-        offers.push_back({peer, w.get(), r.address});
+        offers.push_back({peer, p.get(), r.address});
       }
   }
-  for (const auto& [peer, w, known] : offers) {
+  for (const auto& [peer, p, known] : offers) {
     paired_address own{config_.host, {}};
-    const auto data = reinterpret_cast<const std::byte*>(w->self.data());
-    own.address.assign(data, data + w->self.size());
-    (void)config_.send(peer, own); // repeated if it is lost
-    if (transport::fabric* f = w->ready; f && !known.empty())
+    const auto data = reinterpret_cast<const std::byte*>(p->self.data());
+    own.address.assign(data, data + p->self.size());
+    (void)handler_.send_address(peer, own); // repeated if it is lost
+    if (transport::fabric* f = p->ready; f && !known.empty())
       f->connect(known); // no effect while a connection is in progress
   }
 }
 
-pair_choice paired_ways::choice(const core::peer_id& peer) const {
+pair_choice data_paths::choice(const core::peer_id& peer) const {
   pair_choice out;
   std::lock_guard lock(mutex_);
   const auto at = peers_.find(peer);
   if (at == peers_.end())
     return out;
-  for (const auto& w : ways_) {
-    const route& r = at->second[w->index];
+  for (const auto& p : paths_) {
+    const route& r = at->second[p->index];
     if (r.up) {
-      out.used = w->kind;
+      out.used = p->kind;
       return out;
     }
-    const std::string why = !w->why.empty()  ? w->why
+    const std::string why = !p->why.empty()  ? p->why
                             : !r.why.empty() ? r.why
                                              : "the peer does not offer it";
-    out.instead_of.push_back({name_of(w->kind), why});
+    out.instead_of.push_back({name_of(p->kind), why});
   }
   return out;
 }

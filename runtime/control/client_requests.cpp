@@ -1,5 +1,5 @@
-// runtime/control/desk.cpp -- carries out a client's requests.
-#include "runtime/control/desk.hpp"
+// runtime/control/client_requests.cpp -- carries out a client's requests.
+#include "runtime/control/client_requests.hpp"
 
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -18,11 +18,13 @@ static void refuse(client_reply& out, std::string why,
   out.text = std::move(why);
 }
 
-desk::desk(control_handler& node, std::function<void()> wake)
+client_requests::client_requests(control_handler& node,
+                                 std::function<void()> wake)
   : node_(node), wake_(std::move(wake)) {
 }
 
-void desk::ask(client_key who, client_request request, const answer& reply) {
+void client_requests::ask(client_key who, client_request request,
+                          const answer& reply) {
   client_reply out;
   out.number = request.number;
   waiter w{who, request.number, 0, {}, clock::now(), reply, {}};
@@ -47,7 +49,7 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
     request.body);
 }
 
-void desk::on(waiter w, ask_events& r) {
+void client_requests::on(waiter w, ask_events& r) {
   client_reply out;
   out.number = w.number;
   if (read_events(r, out) || !may_wait(w.who, out))
@@ -57,33 +59,33 @@ void desk::on(waiter w, ask_events& r) {
   waiters_.push_back(std::move(w));
 }
 
-void desk::on(waiter w, submit_job& r) {
+void client_requests::on(waiter w, submit_job& r) {
   agree(std::move(w),
         [&](auto token) { node_.submit(token, std::move(r.job)); });
 }
 
-void desk::on(waiter w, const recover_force&) {
+void client_requests::on(waiter w, const recover_force&) {
   agree(std::move(w), [&](auto token) { node_.recover(token); });
 }
 
-void desk::on(waiter w, const make_invite& r) {
+void client_requests::on(waiter w, const make_invite& r) {
   agree(std::move(w), [&](auto token) { node_.invite(token, r); });
 }
 
-void desk::on(waiter w, const use_invite& r) {
+void client_requests::on(waiter w, const use_invite& r) {
   agree(std::move(w), [&](auto token) { node_.redeem(token, r); });
 }
 
-void desk::on(waiter w, const revoke& r) {
+void client_requests::on(waiter w, const revoke& r) {
   agree(std::move(w), [&](auto token) { node_.revoke_peer(token, r); });
 }
 
-void desk::on(waiter w, const remove_job& r) {
+void client_requests::on(waiter w, const remove_job& r) {
   agree(std::move(w), [&](auto token) { node_.remove_job(token, r.job); });
 }
 
-bool desk::is_for_another(client_request& r, core::peer_id& to,
-                          client_reply& out) {
+bool client_requests::is_for_another(client_request& r, core::peer_id& to,
+                                     client_reply& out) {
   if (r.peer.empty())
     return false;
   if (!is_handed_on(r)) {
@@ -101,9 +103,9 @@ bool desk::is_for_another(client_request& r, core::peer_id& to,
   return true;
 }
 
-void desk::wait_for(waiter w, std::chrono::milliseconds patience,
-                    std::string late,
-                    const std::function<void(std::uint64_t token)>& start) {
+void client_requests::wait_for(
+  waiter w, std::chrono::milliseconds patience, std::string late,
+  const std::function<void(std::uint64_t token)>& start) {
   client_reply out;
   out.number = w.number;
   if (!may_wait(w.who, out))
@@ -115,15 +117,15 @@ void desk::wait_for(waiter w, std::chrono::milliseconds patience,
   start(last_token_);
 }
 
-void desk::agree(waiter w,
-                 const std::function<void(std::uint64_t token)>& start) {
+void client_requests::agree(
+  waiter w, const std::function<void(std::uint64_t token)>& start) {
   wait_for(
     std::move(w), agreement_wait,
     "no view was agreed in time; it may still be: look at `shoal status`",
     start);
 }
 
-void desk::forget(client_key who) {
+void client_requests::forget(client_key who) {
   std::erase_if(uploads_,
                 [who](const auto& u) { return u.second.owner == who; });
   waiters_.remove_if([this, who](const waiter& w) {
@@ -133,7 +135,7 @@ void desk::forget(client_key who) {
   });
 }
 
-void desk::answered(std::uint64_t token, outcome o) {
+void client_requests::answered(std::uint64_t token, outcome o) {
   {
     std::lock_guard lock(mutex_);
     outcomes_.emplace_back(token, std::move(o));
@@ -141,7 +143,7 @@ void desk::answered(std::uint64_t token, outcome o) {
   wake_();
 }
 
-void desk::work(clock::time_point now) {
+void client_requests::work(clock::time_point now) {
   std::deque<std::pair<std::uint64_t, outcome>> outcomes;
   {
     std::lock_guard lock(mutex_);
@@ -178,7 +180,7 @@ void desk::work(clock::time_point now) {
   }
 }
 
-std::optional<desk::clock::time_point> desk::due() const {
+std::optional<client_requests::clock::time_point> client_requests::due() const {
   std::optional<clock::time_point> at;
   for (const waiter& w : waiters_)
     if (!at || w.until < *at)
@@ -186,12 +188,12 @@ std::optional<desk::clock::time_point> desk::due() const {
   return at;
 }
 
-void desk::on(client_key, const ask_status&, client_reply& out) {
+void client_requests::on(client_key, const ask_status&, client_reply& out) {
   out.text = node_.status();
 }
 
-bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
-                      client_reply& out) const {
+bool client_requests::may_upload(std::uint64_t announced, std::uint64_t bytes,
+                                 client_reply& out) const {
   if (announced > control_upload_bytes_max) {
     refuse(out, "unfinished uploads of one client may have "
                   + core::size_text(control_upload_bytes_max)
@@ -215,7 +217,8 @@ bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
   return true;
 }
 
-void desk::on(client_key who, const put_begin& r, client_reply& out) {
+void client_requests::on(client_key who, const put_begin& r,
+                         client_reply& out) {
   std::size_t own = 0;
   std::uint64_t announced = r.total_bytes;
   for (const auto& [number, u] : uploads_)
@@ -233,8 +236,9 @@ void desk::on(client_key who, const put_begin& r, client_reply& out) {
   uploads_[out.value] = upload{who, node_.blobs().write(), 0, r.total_bytes};
 }
 
-desk::upload*
-desk::find_upload(client_key who, std::uint64_t number, client_reply& out) {
+client_requests::upload*
+client_requests::find_upload(client_key who, std::uint64_t number,
+                             client_reply& out) {
   auto u = uploads_.find(number);
   if (u != uploads_.end() && u->second.owner == who)
     return &u->second;
@@ -242,7 +246,8 @@ desk::find_upload(client_key who, std::uint64_t number, client_reply& out) {
   return nullptr;
 }
 
-void desk::on(client_key who, const put_chunk& r, client_reply& out) {
+void client_requests::on(client_key who, const put_chunk& r,
+                         client_reply& out) {
   upload* u = find_upload(who, r.upload, out);
   if (!u)
     return;
@@ -262,7 +267,8 @@ void desk::on(client_key who, const put_chunk& r, client_reply& out) {
   u->bytes += r.bytes.size();
 }
 
-void desk::on(client_key who, const put_commit& r, client_reply& out) {
+void client_requests::on(client_key who, const put_commit& r,
+                         client_reply& out) {
   upload* u = find_upload(who, r.upload, out);
   if (!u)
     return;
@@ -273,7 +279,7 @@ void desk::on(client_key who, const put_commit& r, client_reply& out) {
   uploads_.erase(r.upload);
 }
 
-void desk::on(client_key, const get_blob& r, client_reply& out) {
+void client_requests::on(client_key, const get_blob& r, client_reply& out) {
   out.digest = r.digest;
   if (node_.blobs().contains(r.digest)) {
     std::error_code error;
@@ -318,17 +324,19 @@ void desk::on(client_key, const get_blob& r, client_reply& out) {
   });
 }
 
-void desk::on(client_key, const stop_job& r, client_reply& out) {
+void client_requests::on(client_key, const stop_job& r, client_reply& out) {
   if (std::string why = node_.stop_job(r.job, r.drain); !why.empty())
     refuse(out, std::move(why), reply_code::not_found);
 }
 
-void desk::on(client_key, const wait_no_longer& r, client_reply& out) {
+void client_requests::on(client_key, const wait_no_longer& r,
+                         client_reply& out) {
   if (std::string why = node_.wait_no_longer(r.job); !why.empty())
     refuse(out, std::move(why), reply_code::not_found);
 }
 
-void desk::on(client_key, const offer_checkpoint& r, client_reply& out) {
+void client_requests::on(client_key, const offer_checkpoint& r,
+                         client_reply& out) {
   if (!node_.blobs().contains(r.manifest))
     return refuse(out, "the checkpoint's manifest is not in this node's store",
                   reply_code::not_found);
@@ -336,7 +344,7 @@ void desk::on(client_key, const offer_checkpoint& r, client_reply& out) {
     refuse(out, std::move(why), reply_code::not_found);
 }
 
-void desk::on(client_key, const ask_job& r, client_reply& out) {
+void client_requests::on(client_key, const ask_job& r, client_reply& out) {
   out.value = node_.journal().next(r.job);
   out.text = node_.describe(r.job);
   if (out.text.empty())
@@ -346,16 +354,16 @@ void desk::on(client_key, const ask_job& r, client_reply& out) {
            reply_code::not_found);
 }
 
-void desk::on(client_key, const leave_shoal& r, client_reply&) {
+void client_requests::on(client_key, const leave_shoal& r, client_reply&) {
   node_.leave(r.drain);
 }
 
-void desk::on(client_key, const ask_lines& r, client_reply& out) {
+void client_requests::on(client_key, const ask_lines& r, client_reply& out) {
   out.text = node_.lines(r, out.value);
 }
 
 /// Whether one more request of this client may wait.
-bool desk::may_wait(client_key who, client_reply& out) const {
+bool client_requests::may_wait(client_key who, client_reply& out) const {
   const auto kept = std::ranges::count(waiters_, who, &waiter::who);
   if (std::size_t(kept) < control_waiting_max)
     return true;
@@ -365,7 +373,7 @@ bool desk::may_wait(client_key who, client_reply& out) const {
   return false;
 }
 
-bool desk::read_events(const ask_events& r, client_reply& out) {
+bool client_requests::read_events(const ask_events& r, client_reply& out) {
   std::uint64_t next = r.from;
   // Checked first: if the job ends meanwhile, its last event may not have been
   // read.

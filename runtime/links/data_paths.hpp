@@ -1,4 +1,4 @@
-// runtime/links/paired_ways.hpp -- data-path selection per peer, beside TLS.
+// runtime/links/data_paths.hpp -- data-path selection per peer, beside TLS.
 //
 // One fabric for each transport that may be used here: shared memory, RDMA,
 // UCX-TCP. Peers send each other their addresses for these over TLS, and both
@@ -9,7 +9,7 @@
 // With RDMA and UCX-TCP anyone who reaches the port can write memory. Hence
 // only devices with an address in `trusted` are ever opened, none by default.
 //
-// Threads: any; open() once, close() once, not from a hook.
+// Threads: any; open() once, close() once, not from the handler.
 #pragma once
 
 #include "runtime/links/link_service.hpp"
@@ -59,7 +59,19 @@ std::shared_ptr<transport::shm::arena>
 make_tensor_memory(const fabric_choice& may,
                    const std::function<void(const std::string&)>& say);
 
-class paired_ways {
+/// What data paths need of their node. Called on any thread; must not wait.
+class data_path_handler {
+public:
+  virtual ~data_path_handler() = default;
+  /// Sends an own address to a peer, over TLS.
+  virtual std::error_code
+  send_address(const core::peer_id& to, const paired_address& address) = 0;
+  virtual void say(const std::string& line) = 0;
+  /// Reports a fault of a peer.
+  virtual void complain(const std::string& line) = 0;
+};
+
+class data_paths {
 public:
   /// Time that a peer may take to begin a connection that was begun here.
   static constexpr std::chrono::seconds patience{15};
@@ -73,15 +85,11 @@ public:
     link_service* links = nullptr;                       ///< outlives this
                                                          ///< object
     std::shared_ptr<const transport::shm::arena> memory; ///< may be null
-    std::function<std::error_code(const core::peer_id&, const paired_address&)>
-      send;
-    std::function<void(const std::string&)> say;
-    std::function<void(const std::string&)> complain; ///< reports a fault of a
-                                                      ///< peer
   };
 
-  explicit paired_ways(config c);
-  ~paired_ways();
+  /// @pre `handler` outlives it
+  data_paths(config c, data_path_handler& handler);
+  ~data_paths();
   void open();
   void close();
 
@@ -93,8 +101,8 @@ public:
 
 private:
   static constexpr std::size_t count = 3; ///< transports beside TLS
-  class handler;
-  struct way;
+  class events;
+  struct path;
   /// Progress of the connection to a peer over one fabric.
   struct route {
     bool up = false;
@@ -107,18 +115,19 @@ private:
   };
   using routes = std::array<route, count>;
 
-  std::unique_ptr<transport::fabric> make(way& w);
-  void open(way& w);
-  std::string reason_to_close(const way& w) const;
+  std::unique_ptr<transport::fabric> make(path& p);
+  void open(path& p);
+  std::string reason_to_close(const path& p) const;
   void
-  changed(way& w, const core::peer_id& peer, bool up, const std::string& why);
-  void failed(way& w, const std::string& address, std::error_code why);
+  changed(path& p, const core::peer_id& peer, bool up, const std::string& why);
+  void failed(path& p, const std::string& address, std::error_code why);
   void give_up(const core::peer_id& peer);
   bool better_may_come(const routes& r, std::size_t index) const;
 
   config config_;
-  std::array<std::unique_ptr<way>, count> ways_; ///< best first
-  mutable std::mutex mutex_; ///< guards what follows and way::why
+  data_path_handler& handler_;
+  std::array<std::unique_ptr<path>, count> paths_; ///< best first
+  mutable std::mutex mutex_; ///< guards what follows and path::why
   std::map<core::peer_id, routes> peers_;
 };
 

@@ -1,5 +1,6 @@
-// tests/runtime/control/desk_test.cpp -- the disk space that uploads may take.
-#include "runtime/control/desk.hpp"
+// tests/runtime/control/client_requests_test.cpp -- the disk space that uploads
+// may take, and requests that wait.
+#include "runtime/control/client_requests.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/store/store.hpp"
 #include "tests/runtime/control/asked_node.hpp"
@@ -65,18 +66,18 @@ struct uploads {
     return last.code == reply_code::ok;
   }
 
-  const test::scratch folder{"shoal-desk-test"};
+  const test::scratch folder{"shoal-client-requests-test"};
   small_disk disk{folder.path()};
   std::unique_ptr<job_journal> journal = open_job_journal({});
   tests::asked_node node{*journal, &disk};
-  desk d{node, [] {}};
+  client_requests d{node, [] {}};
   std::uint64_t number = 0;
   client_reply last;
 };
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(desk_uploads)
+BOOST_AUTO_TEST_SUITE(client_uploads)
 
 BOOST_FIXTURE_TEST_CASE(one_client_has_a_quota_for_what_it_does_not_finish,
                         uploads) {
@@ -122,7 +123,7 @@ BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(desk_requests)
+BOOST_AUTO_TEST_SUITE(waiting_clients)
 
 /// What takes a view reaches the node with a token, and is answered by it.
 BOOST_FIXTURE_TEST_CASE(requests_that_need_a_view_are_answered_by_their_token,
@@ -140,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(requests_that_need_a_view_are_answered_by_their_token,
   for (const std::uint64_t token : node.tokens) {
     wanted.push_back(100 + token);
     d.answered(token, {100 + token, {}, {}, {}});
-    d.work(desk::clock::now());
+    d.work(client_requests::clock::now());
   }
   BOOST_TEST(answered == wanted, boost::test_tools::per_element());
 }
@@ -154,13 +155,13 @@ BOOST_FIXTURE_TEST_CASE(the_node_learns_that_nobody_waits_any_more, uploads) {
   d.ask(3, {3, submit_job{}}, reply);
   BOOST_TEST_REQUIRE(node.tokens.size() == 3);
   d.answered(node.tokens[0], {7, {}, {}, {}});
-  d.work(desk::clock::now());
+  d.work(client_requests::clock::now());
   d.forget(1);
   BOOST_TEST(node.abandoned.empty());
   d.forget(2);
   BOOST_TEST((node.abandoned == std::vector{node.tokens[1]}));
   node.late_text = "no quorum";
-  d.work(desk::clock::now() + agreement_wait);
+  d.work(client_requests::clock::now() + agreement_wait);
   BOOST_TEST((node.abandoned == std::vector{node.tokens[1], node.tokens[2]}));
   BOOST_TEST((said == std::vector<std::string>{"", "no quorum"}));
 }

@@ -1,15 +1,15 @@
-# tests/cluster/bars.py -- what the scripts that measure against bars share.
+# tests/cluster/targets.py -- what scripts that measure against targets share.
 #
-# A script prints one line for each figure: what, measured, bar, ok or short.
-# Without --bars it is a short run that judges outcomes (no step lost, nothing
-# left behind), and times only ten times as generously, since a loaded machine
-# is slow. With --bars it runs in full and each figure counts; what is done is
-# kept in a file (--state), so that a run that was cut goes on: it ends by
-# itself after LIMIT_S and says how. --results takes the figures as one line of
-# JSON; with both, what it has of the same program is not measured again.
-# `python3 bars.py FILE` prints the newest row of each script as a
-# Markdown table. Exit codes: 0; 1: a bar was missed; 75: not finished, the same
-# command goes on; 77: cannot be run here, and why.
+# A script prints one line for each figure: what, measured, target, ok or short.
+# Without --targets it is a short run that judges outcomes (no step lost,
+# nothing left behind), and times only ten times as generously, since a loaded
+# machine is slow. With --targets it runs in full and each figure counts; what
+# is done is kept in a file (--state), so that a run that was cut goes on: it
+# ends by itself after LIMIT_S and says how. --results takes the figures as one
+# line of JSON; with both, what it has of the same program is not measured
+# again. `python3 targets.py FILE` prints the newest row of each script as a
+# Markdown table. Exit codes: 0; 1: a target was missed; 75: not finished, the
+# same command goes on; 77: cannot be run here, and why.
 import argparse
 import contextlib
 import datetime
@@ -22,7 +22,7 @@ import shlex
 import signal
 import sys
 
-SLACK = 10  # of times, without --bars
+SLACK = 10  # of times, without --targets
 #: Each script under 40 minutes, with what it takes to end its processes.
 LIMIT_S = 38 * 60
 UNFINISHED = 75  # exit code
@@ -110,7 +110,7 @@ def options_of(script, more=None):
     """The command line that all scripts have; `more(parser)` adds to it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
-    parser.add_argument("--bars", action="store_true",
+    parser.add_argument("--targets", action="store_true",
                         help="in full, and each figure counts")
     parser.add_argument("--state", type=pathlib.Path,
                         help="file with what is done; a cut run goes on")
@@ -126,7 +126,7 @@ def options_of(script, more=None):
     for path in filter(None, (options.state, options.results)):
         path.parent.mkdir(parents=True, exist_ok=True)
     State.of = measured(options)
-    if options.bars and options.state:
+    if options.targets and options.state:
         known(options)
         limit(options.state)
     return options
@@ -181,38 +181,38 @@ class State:
             self.path.unlink(missing_ok=True)
 
 
-class Bars:
+class Targets:
     def __init__(self, options):
         self.options = options
         self.rows, self.missed = [], []
         self.loads = [os.getloadavg()[0]]
 
-    def at_most(self, what, measured, bar, unit="s", exact=False,
+    def at_most(self, what, measured, target, unit="s", exact=False,
                 judged=True):
         """`exact`: a count, say, for which no slack is given. `judged`: also
-        without --bars."""
-        limit = bar if exact or self.options.bars else bar * SLACK
-        self._row(what, measured, bar, unit, measured <= bar,
-                  measured <= limit or not (judged or self.options.bars))
+        without --targets."""
+        limit = target if exact or self.options.targets else target * SLACK
+        self._row(what, measured, target, unit, measured <= target,
+                  measured <= limit or not (judged or self.options.targets))
 
-    def at_least(self, what, measured, bar, unit="", judged=True):
-        """`judged`: also without --bars."""
-        self._row(what, measured, bar, unit, measured >= bar,
-                  measured >= bar or not (judged or self.options.bars))
+    def at_least(self, what, measured, target, unit="", judged=True):
+        """`judged`: also without --targets."""
+        self._row(what, measured, target, unit, measured >= target,
+                  measured >= target or not (judged or self.options.targets))
 
     def show(self, what, measured, unit=""):
-        """A figure without a bar."""
+        """A figure without a target."""
         self._row(what, measured, None, unit, True, True)
 
-    def _row(self, what, measured, bar, unit, met, passes):
-        self.rows.append({"what": what, "measured": measured, "bar": bar,
+    def _row(self, what, measured, target, unit, met, passes):
+        self.rows.append({"what": what, "measured": measured, "target": target,
                           "unit": unit, "ok": met})
         word = "ok" if met else "short"
         if met != passes:
             word += ", not judged in a short run"
         print(f"{what}: {text_of(measured, unit)}"
-              + (f" (bar {text_of(bar, unit)}): {word}"
-                 if bar is not None else ""), flush=True)
+              + (f" (target {text_of(target, unit)}): {word}"
+                 if target is not None else ""), flush=True)
         if not passes:
             self.missed.append(what)
 
@@ -220,7 +220,7 @@ class Bars:
         """Appends the row to the results; the exit code."""
         self.loads.append(os.getloadavg()[0])
         row = {"script": self.options.script, "variant": variant,
-               "bars": self.options.bars,
+               "targets": self.options.targets,
                "date": datetime.datetime.now(datetime.timezone.utc)
                .strftime("%Y-%m-%d"),
                "machine": machine(), "load": max(self.loads),
@@ -253,16 +253,16 @@ def table(path):
     """The newest full row of each script and variant, as Markdown."""
     newest = {}
     for row in rows(path):
-        if row["bars"]:
+        if row["targets"]:
             newest[row["script"], row["variant"]] = row
-    out = ["| script | figure: measured (bar) | date, machine, load |",
+    out = ["| script | figure: measured (target) | date, machine, load |",
            "|---|---|---|"]
     for (script, variant), row in sorted(newest.items()):
         figures = "; ".join(
             f"{f['what']} {text_of(f['measured'], f['unit'])}"
-            + (f" ({text_of(f['bar'], f['unit'])})"
+            + (f" ({text_of(f['target'], f['unit'])})"
                + ("" if f["ok"] else " **short**")
-               if f["bar"] is not None else "")
+               if f["target"] is not None else "")
             for f in row["figures"])
         out.append(f"| `{script}`{' ' + variant if variant else ''} "
                    f"| {figures} | {row['date']}, {row['machine']}, "

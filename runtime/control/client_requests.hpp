@@ -1,5 +1,5 @@
-// runtime/control/desk.hpp -- carries out a client's request, wherever the
-// client is.
+// runtime/control/client_requests.hpp -- carries out the requests of clients,
+// wherever a client is.
 //
 // A request is answered at once or kept until something happens: an event of a
 // job, a view, the end of a fetch, or a time limit.
@@ -21,13 +21,13 @@ namespace shoal::runtime {
 
 using client_key = std::uint64_t;
 
-class desk {
+class client_requests {
 public:
   using clock = std::chrono::steady_clock;
   using answer = std::function<void(client_reply reply)>;
 
   /// `wake` makes the owner call work() soon; called from any thread.
-  desk(control_handler& node, std::function<void()> wake);
+  client_requests(control_handler& node, std::function<void()> wake);
 
   void ask(client_key who, client_request request, const answer& reply);
   void forget(client_key who); ///< the client is gone; removes its uploads
