@@ -52,6 +52,18 @@ look look_at(const blob_set::part& p, runtime::store& blobs) {
   return {};
 }
 
+look look_at(const blob_set::share& s, runtime::store& blobs) {
+  if (!blobs.contains(s.manifest))
+    return {s.manifest, {}};
+  auto m = read_manifest(s.manifest, blobs);
+  if (!m)
+    return look_at_unusable(s.manifest, blobs);
+  for (const manifest_file& f : files_of_parts(*m, s.units, s.parts))
+    if (!blobs.contains(f.digest))
+      return {f.digest, {}};
+  return {};
+}
+
 /// Reads manifests, so it runs on the disk queue.
 look look_at(const blob_set& set, runtime::store& blobs) {
   for (const core::blob_digest& d : set.blobs)
@@ -73,6 +85,9 @@ look look_at(const blob_set& set, runtime::store& blobs) {
       if (carried_on(f.name) && !blobs.contains(f.digest))
         return {f.digest, {}};
   }
+  for (const blob_set::share& s : set.shares)
+    if (const look l = look_at(s, blobs); l.missing || l.wrong)
+      return l;
   for (const blob_set::part& p : set.parts)
     if (const look l = look_at(p, blobs); l.missing || l.wrong)
       return l;
@@ -100,7 +115,10 @@ constexpr std::size_t singles_at_once = 4;
 /// The name of a blob in its manifest, if the set knows the name.
 std::string name_of(const core::blob_digest& blob, const blob_set& set,
                     runtime::store& blobs) {
-  for (const core::blob_digest& d : set.manifests)
+  std::vector<core::blob_digest> manifests = set.manifests;
+  for (const blob_set::share& s : set.shares)
+    manifests.push_back(s.manifest);
+  for (const core::blob_digest& d : manifests)
     if (blobs.contains(d))
       if (auto m = read_manifest(d, blobs))
         for (const manifest_file& f : m->files)

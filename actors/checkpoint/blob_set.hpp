@@ -11,6 +11,7 @@
 #pragma once
 
 #include "runtime/core/ids.hpp"
+#include "runtime/core/state/part_set.hpp"
 
 #include <functional>
 #include <map>
@@ -33,6 +34,13 @@ struct blob_set {
     std::vector<std::string> tensors;
   };
   std::vector<part> parts;
+  /// The files of a manifest but the shards of other parts.
+  struct share {
+    core::blob_digest manifest{};
+    std::size_t units = 0; ///< of the model
+    core::part_set parts;
+  };
+  std::vector<share> shares;
   /// The files of a manifest that training does not change.
   std::vector<core::blob_digest> carried;
   /// The first peer to ask, by blob or by the name of a manifest's file.

@@ -9,6 +9,8 @@
 #include "runtime/store/store.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 namespace shoal::actors {
 
@@ -175,6 +177,44 @@ read_manifest(const core::blob_digest& digest, runtime::store& from) {
   const auto bytes = blob->bytes();
   return parse_manifest(
     {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::vector<manifest_file> files_of_parts(const manifest& m, std::size_t units,
+                                          const core::part_set& parts) {
+  std::set<std::string> others;
+  for (std::size_t u = 0; u < units; ++u)
+    if (!parts.contains(core::part_index(u)))
+      for (const char* kind : {model_files, optimizer_files})
+        others.insert(model::shard_name(kind, u, units));
+  std::vector<manifest_file> out;
+  std::ranges::copy_if(
+    m.files, std::back_inserter(out),
+    [&](const manifest_file& f) { return !others.contains(f.name); });
+  return out;
+}
+
+std::optional<core::part_set>
+parts_lacking(const core::blob_digest& digest, std::size_t units,
+              runtime::store& from) {
+  if (!from.contains(digest))
+    return std::nullopt;
+  const auto m = read_manifest(digest, from);
+  if (!m)
+    return std::nullopt;
+  std::map<std::string, core::part_index> part_of;
+  for (std::size_t u = 0; u < units; ++u)
+    for (const char* kind : {model_files, optimizer_files})
+      part_of[model::shard_name(kind, u, units)] = core::part_index(u);
+  core::part_set out;
+  for (const manifest_file& f : m->files) {
+    if (from.contains(f.digest))
+      continue;
+    const auto at = part_of.find(f.name);
+    if (at == part_of.end())
+      return std::nullopt;
+    out.add(at->second);
+  }
+  return out;
 }
 
 bool complete(const core::blob_digest& digest, runtime::store& from,

@@ -20,11 +20,13 @@
 #pragma once
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/core/state/part_set.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/unit_state.hpp"
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -71,6 +73,17 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
 /// Reads a manifest from the store.
 model::result<manifest>
 read_manifest(const core::blob_digest& digest, runtime::store& from);
+
+/// The files of a manifest that a store with these parts has: all but the shards
+/// of other parts. @param units of the model
+std::vector<manifest_file> files_of_parts(const manifest& m, std::size_t units,
+                                          const core::part_set& parts);
+
+/// The parts of which the store lacks shards. Nothing if it lacks the manifest
+/// or a file that belongs to no part.
+std::optional<core::part_set>
+parts_lacking(const core::blob_digest& digest, std::size_t units,
+              runtime::store& from);
 
 /// Whether the store has the manifest and all its files; `missing` gets those
 /// that it lacks (only the manifest if that is missing).

@@ -60,6 +60,7 @@ namespace {
 /// One checkpoint in progress.
 struct gathering {
   std::vector<core::peer_id> writers; ///< known when it has begun
+  core::part_set parts;               ///< to gather
   core::shard_tally tally{{}};
   std::map<core::peer_id, core::shards_written> early; ///< reports before that
   bool begun = false;                                  ///< requested here, too
@@ -117,10 +118,11 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
   g.collecting = true;
   auto set = std::make_shared<blob_set>();
   for (const core::written_shard& s : g.tally.shards())
-    for (const core::blob_digest& d : {s.model, s.optimizer}) {
-      set->blobs.push_back(d);
-      set->first[d] = g.writers[s.unit];
-    }
+    if (g.parts.contains(s.unit))
+      for (const core::blob_digest& d : {s.model, s.optimizer}) {
+        set->blobs.push_back(d);
+        set->first[d] = g.writers[s.unit];
+      }
   std::vector<core::peer_id> holders = config.plan->holds.participants();
   if (const core::blob_digest& from = config.world->origin;
       from != core::blob_digest{}) {
@@ -219,6 +221,9 @@ void on_ended(checkpointer_actor* self, const checkpointer_config& config,
   out.step = m.step;
   out.ok = true;
   out.what = m.what;
+  out.lacks.add(
+    core::part_range{0, core::part_index(config.world->layout->unit_count())});
+  out.lacks.remove(g->parts);
   auto& all = self->state.under_way;
   all.erase(all.begin(), all.upper_bound(m.step)); // older ones are useless
   self->state.ended = std::max(self->state.ended, m.step + 1);
@@ -235,6 +240,9 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
       g.writers =
         writers_of(config.plan->where, *config.world->layout, m.unable);
       g.tally = core::shard_tally(g.writers);
+      g.parts = core::parts_gathered_by(
+        config.world->node->self(), config.plan->where,
+        std::uint32_t(config.world->layout->unit_count()), m.unable);
       for (const auto& [from, what] : std::exchange(g.early, {}))
         g.tally.take(from, what);
       look(self, config, m.step);

@@ -6,8 +6,9 @@
 // (runtime/core/training/shards.hpp) the publisher fetches those that its own
 // store lacks directly from their writers; then the disk queue writes indexes,
 // small files and, last of all, the manifest (checkpoint_files.hpp). A
-// checkpoint that exists is therefore complete in one store. The run goes on
-// meanwhile; a few checkpoints may be in progress.
+// checkpoint that exists is therefore complete in one store; or if keepers share
+// the parts, each part is with its writer. The run goes on meanwhile; a few
+// checkpoints may be in progress.
 //
 // Message            Effect
 // begin_checkpoint   a checkpoint of this step is wanted
@@ -45,9 +46,10 @@ struct checkpoint_written {
   std::uint64_t step = 0;
   bool ok = false;
   published what;
-  std::string why;     ///< reason of a failure
-  bool trying = false; ///< failed so far: another message follows
-  core::peer_id at{};  ///< the peer that failed; zero: none in particular
+  std::string why;      ///< reason of a failure
+  bool trying = false;  ///< failed so far: another message follows
+  core::peer_id at{};   ///< the peer that failed; zero: none in particular
+  core::part_set lacks; ///< if ok: parts that the own store does not have
 };
 
 struct checkpointer_config {

@@ -164,9 +164,9 @@ caf::behavior job_actor::make_behavior() {
     [this](const checkpoint_written& m) {
       if (m.digest == digest())
         feed(event::checkpointed{m.digest, m.step, m.ok, m.what.manifest,
-                                 m.what.bytes, m.why, m.trying, m.at});
+                                 m.what.bytes, m.why, m.trying, m.at, m.lacks});
       if (m.ok)
-        saving_.hold({m.step, m.what.manifest, since_of(m.digest)});
+        saving_.hold({m.step, m.what.manifest, since_of(m.digest)}, m.lacks);
     },
     [this](const job_tick&) {
       if (over_)

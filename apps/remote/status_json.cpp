@@ -46,7 +46,8 @@ const json& pattern() {
                            {"user", ""},
                            {"submitted_unix_ms", 0u},
                            {"places", json::array({json::array({stage})})},
-                           {"keepers?", json::array({json{{"id", ""}}})}};
+                           {"keepers?", json::array({json{{"id", ""}}})},
+                           {"part_keepers?", json::array({json{{"id", ""}}})}};
   static const json device = {{"kind", "cpu"},
                               {"name", ""},
                               {"threads", 1u},

@@ -153,13 +153,21 @@ void put_work(std::string& out, const json& peer, const json& job) {
   if (!job.contains("keepers") || text_of(job, "state") != "running")
     return;
   const json& keepers = job["keepers"];
-  for (const json& k : keepers)
-    if (text_of(k, "id") == text_of(peer, "id"))
-      put(out, "  keeps the checkpoints of job %s (%s): whole on %s\n",
-          text(job, "name"), begin_of(job["id"], 8).c_str(),
-          keepers.size() == 1
-            ? "this disk alone"
-            : core::count_text(keepers.size(), "disk").c_str());
+  const bool shared = job.contains("part_keepers");
+  const json& disks = shared ? job["part_keepers"] : keepers;
+  const std::string so_many = core::count_text(disks.size(), "disk");
+  for (const json& k : disks) {
+    if (text_of(k, "id") != text_of(peer, "id"))
+      continue;
+    put(out, "  keeps the checkpoints of job %s (%s): ", text(job, "name"),
+        begin_of(job["id"], 8).c_str());
+    if (shared)
+      put(out, "in parts on %s, each part on %zu\n", so_many.c_str(),
+          keepers.size());
+    else
+      put(out, "whole on %s\n",
+          disks.size() == 1 ? "this disk alone" : so_many.c_str());
+  }
 }
 
 } // namespace

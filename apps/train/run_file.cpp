@@ -420,6 +420,8 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.want_copies = std::uint32_t(run.wanted_copies());
   entry.want_copy_every =
     std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
+  entry.want_part_keepers =
+    std::uint32_t(std::max<std::int64_t>(run.checkpoint_keepers, 0));
   if (!entry.want_blocks.empty())
     entry.want_stages = std::int32_t(entry.want_blocks.size());
   return entry;

@@ -129,7 +129,9 @@ enum class schedule_kind : std::uint8_t {
 struct island_place {
   epoch since = 0; ///< the view that last changed this place (A-1)
   std::vector<replica_place> replicas; ///< empty: the island waits for members
-  std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
+  /// Hold the job's text, and whole checkpoints unless others share them; >= 2
+  /// if possible.
+  std::vector<member_id> keepers;
   std::vector<member_id> sealers; ///< all that may hold state of the island,
                                   ///< sorted: all of them seal, and no others
   member_id data_source;          ///< roles that exist once
@@ -146,6 +148,9 @@ struct island_place {
   /// State that is brought to members that will hold it under a better layout,
   /// while this one goes on (planning/arrivals.hpp); by unit, then member.
   std::vector<holder_place> arriving;
+  /// Share the parts of each checkpoint: each part is in as many of their
+  /// stores as there are keepers. None: the keepers hold all parts.
+  std::vector<member_id> part_keepers;
   friend bool operator==(const island_place&, const island_place&) = default;
 };
 void fields(auto& v, of<island_place> auto& x) {
@@ -164,6 +169,8 @@ void fields(auto& v, of<island_place> auto& x) {
   v("copy_every", x.copy_every, at_most(copy_every_max));
   v.edition(1, presence::if_set);
   v("arriving", x.arriving, list_of(followers_max));
+  v.edition(2, presence::if_set);
+  v("part_keepers", x.part_keepers, list_of(cluster::members_max));
 }
 
 /// Where a job runs: at least one island, by its index.

@@ -221,6 +221,9 @@ struct job_entry {
   std::int64_t submitted_ms = 0;
   std::string user; ///< "user@host" of the submitting command, for display
   std::uint32_t want_islands = 1; ///< at least 1
+  /// Members that share the parts of checkpoints; 0: the keepers hold them
+  /// whole.
+  std::uint32_t want_part_keepers = 0;
   std::vector<island_mark> marks; ///< one of a kind for each island
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
@@ -266,6 +269,8 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("kind", x.kind, or_absent(up_to(job_kind::train)));
   v("want_islands", x.want_islands, or_absent(within(1, limits::islands_max)));
   v("marks", x.marks, list_of(marks_max));
+  v.edition(3, presence::if_set_or_later);
+  v("want_part_keepers", x.want_part_keepers, at_most(cluster::members_max));
 }
 
 /// The newest place of an island, by its `since`, that has this mark; 0: none.

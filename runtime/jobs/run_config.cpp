@@ -132,6 +132,10 @@ const std::vector<run_key>& keys() {
      "at most this many steps are repeated if all peers die at once"},
     {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
      "number of checkpoints to keep; older ones are removed"},
+    {"checkpoint", "keepers", &r::checkpoint_keepers, 1, 1024,
+     "peers whose disks share the parts of each checkpoint, so that no disk "
+     "needs room for all; each part is on as many as there are copies of the "
+     "state, and two at least; -1: that many peers hold whole checkpoints"},
     {"checkpoint", "patience_seconds", &r::checkpoint_patience_seconds, 0, 1e9,
      "seconds to wait for absent peers that hold the newest checkpoint, if "
      "going on without them repeats more than checkpoint.interval steps"},

@@ -95,6 +95,7 @@ struct run_config {
   bool checkpoint_enable = true;
   std::int64_t checkpoint_interval = 500;
   std::int64_t keep_latest_k = 10;
+  std::int64_t checkpoint_keepers = -1; ///< -1: they hold whole ones
   std::int64_t checkpoint_patience_seconds = 600;
 
   // [metrics]

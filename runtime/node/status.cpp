@@ -236,10 +236,11 @@ const json_table<keeper_of>& keeper_table() {
   return table;
 }
 
-json keepers_json(const place_of& a) {
+json keepers_json(const place_of& a,
+                  std::vector<core::member_id> core::island_place::*kind) {
   std::set<core::member_id> all;
   for (const core::island_place& at : a.is.islands)
-    all.insert(at.keepers.begin(), at.keepers.end());
+    all.insert((at.*kind).begin(), (at.*kind).end());
   json out = json::array();
   for (const core::member_id& id : all)
     out.push_back(written<keeper_of>(keeper_table(), {a.in, id}));
@@ -350,8 +351,21 @@ const json_table<job_of>& job_table() {
      [](j v) { return v.place ? places_json(*v.place) : left_out(); },
      texts_of(stage_table())},
     {"keepers", "list of objects, optional", "",
-     "peers whose disks have its text and get each checkpoint whole",
-     [](j v) { return v.place ? keepers_json(*v.place) : left_out(); },
+     "peers whose disks have its text, and get each checkpoint whole unless "
+     "others share its parts",
+     [](j v) {
+       return v.place ? keepers_json(*v.place, &core::island_place::keepers)
+                      : left_out();
+     },
+     texts_of(keeper_table())},
+    {"part_keepers", "list of objects, optional", "",
+     "peers whose disks share the parts of each checkpoint; each part is on as "
+     "many as there are keepers",
+     [](j v) {
+       return v.place && !v.place->first().part_keepers.empty()
+                ? keepers_json(*v.place, &core::island_place::part_keepers)
+                : left_out();
+     },
      texts_of(keeper_table())},
     {"unheld", "list of objects, optional", "",
      "wishes that the plan does not fulfil",

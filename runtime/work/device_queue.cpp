@@ -5,10 +5,12 @@
 #include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/host/host_limits.hpp"
+#include "runtime/work/cut_backend.hpp"
 
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -20,7 +22,11 @@ namespace shoal::runtime {
 
 namespace {
 
-class thread_device final : public device_queue {
+/// Nanoseconds for which more urgent work is expected after the last.
+constexpr std::int64_t urgent_expected = 10'000'000'000;
+
+class thread_device final : public device_queue,
+                            private cut_backend::urgent_work {
 public:
   /// `team` may be null; the backend uses it until it is destroyed.
   thread_device(std::unique_ptr<kernels::thread_team> team,
@@ -39,6 +45,10 @@ public:
       return;
     SHOAL_ASSERT(usual_.size() + urgent_.size() < queue_max);
     const bool urgent = what.how == urgency::urgent;
+    if (urgent) {
+      urgent_waits_ = true;
+      last_urgent_ = now();
+    }
     if (!running_ && (urgent ? urgent_.empty() : !waiting()))
       front_ = {now(), what.job};
     (urgent ? urgent_ : usual_)
@@ -83,8 +93,33 @@ private:
     std::deque<piece>& from = first_class();
     piece next = std::move(from.front());
     from.pop_front();
+    urgent_waits_ = !urgent_.empty();
     running_ = true;
     return next;
+  }
+
+  bool comes() const noexcept override {
+    return last_urgent_ != 0 && now() - last_urgent_ < urgent_expected;
+  }
+
+  /// In a call of usual work, on the device's thread.
+  void run() override {
+    if (!urgent_waits_)
+      return;
+    std::unique_lock lock(mutex_);
+    const core::job_id interrupted = front_.job;
+    while (!urgent_.empty()) {
+      piece next = take_next();
+      front_ = {now(), next.what.job};
+      lock.unlock();
+      while (next.run && next.run(*backend_)) {
+      }
+      if (next.done)
+        next.done();
+      next = {};
+      lock.lock();
+    }
+    front_ = {now(), interrupted};
   }
 
   /// Whether a piece gives the device back between two segments (D-1).
@@ -103,9 +138,11 @@ private:
         return;
       piece next = take_next();
       lock.unlock();
-      bool more = next.run && next.run(*backend_);
+      kernels::backend& with =
+        next.what.how == urgency::urgent ? *backend_ : cut_;
+      bool more = next.run && next.run(with);
       while (more && !yields(next))
-        more = next.run(*backend_);
+        more = next.run(with);
       if (!more) {
         if (next.done)
           next.done();
@@ -122,6 +159,9 @@ private:
 
   std::unique_ptr<kernels::thread_team> team_;
   std::unique_ptr<kernels::backend> backend_;
+  cut_backend cut_{*backend_, *this};
+  std::atomic<bool> urgent_waits_ = false;
+  std::atomic<std::int64_t> last_urgent_ = 0; ///< when it came; 0: never
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<piece> urgent_, usual_;

@@ -8,12 +8,17 @@
 // urgent work waits.
 //
 // D-1: urgent work goes before usual work. A usual pass gives the device back
-//      after the segment in which urgent work was submitted, so that urgent
-//      work waits for one segment at most, and for the urgent work before it.
+//      after the segment in which urgent work was submitted; on a processor
+//      usual work also lets it run between two calls of kernels, and while such
+//      work comes, long calls are cut into pieces of 20 ms (cut_backend.hpp). So
+//      urgent work waits for one of these at most, and for the urgent work
+//      before it.
 // D-2: work of one class begins in the order in which it was submitted.
 // D-3: a pass that has given the device back goes on before other usual work
 //      begins. So usual work has its effects in the same order as without any
 //      urgent work.
+//
+// D-4: urgent work reads and writes nothing that usual work writes.
 //
 // Not promised: that usual work ever runs while urgent work keeps coming. Its
 // senders have to limit it.

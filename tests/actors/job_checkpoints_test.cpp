@@ -254,6 +254,56 @@ std::size_t stores_with(const shoal::test::small_shoal& s, std::size_t nodes,
   return out;
 }
 
+/// Three stores share each checkpoint, two have each part. All die, and one does
+/// not return: what the others have is the whole.
+BOOST_DATA_TEST_CASE(a_shared_checkpoint_survives_any_disk, bdata::xrange(3),
+                     dead) {
+  run_config run = small_run(1, 3);
+  run.checkpoint_interval = 2;
+  run.steps = 9;
+  run.model.num_hidden_layers = 8;
+  shoal::test::small_shoal s(3, run, some_text(), true);
+  s.entry().want_part_keepers = 3;
+  s.submit();
+  std::uint64_t step = 0;
+  const auto shared = [&] {
+    for (step = 7; step > 3; --step) {
+      std::map<std::string, std::size_t> stores;
+      for (std::size_t n = 0; n < 3; ++n)
+        for (const auto& [name, file] : s.checkpoint(n, step))
+          stores[name] += fs::exists(file) ? 1 : 0;
+      if (!stores.empty() && std::ranges::all_of(stores, [](const auto& f) {
+            return f.second >= 2;
+          }))
+        return true;
+    }
+    return false;
+  };
+  while (s.record(0).losses.size() < 7 || !shared())
+    s.step();
+  BOOST_TEST(stores_with(s, 3, step) < 3u);
+  for (std::size_t n = 0; n < 3; ++n)
+    s.kill(n);
+  const auto gone = std::size_t(dead);
+  for (std::size_t n = 0; n < 3; ++n)
+    if (n != gone)
+      s.restart(n);
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(gone == 0 ? 1 : 0);
+  BOOST_TEST_MESSAGE(r.texts);
+  BOOST_TEST(r.state == "done");
+  BOOST_TEST(count(r.texts, "restoring from the checkpoint of step ") == 1u);
+  run_config whole = small_run(1, 1);
+  whole.checkpoint_interval = 2;
+  whole.steps = 9;
+  whole.model.num_hidden_layers = 8;
+  shoal::test::small_shoal one(1, whole, some_text());
+  one.submit();
+  BOOST_REQUIRE(one.finish());
+  BOOST_TEST(r.losses == one.record(0).losses,
+             boost::test_tools::per_element());
+}
+
 /// A disk that is full for a while, or stays so, costs checkpoints, one warning
 /// and no step: others publish, write and keep what it refuses.
 BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,

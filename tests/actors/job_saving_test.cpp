@@ -16,7 +16,7 @@ namespace {
 struct saving_events final : actors::job_saving::events {
   void saving_changed(const core::job_input& what) override {
     if (const auto* held = std::get_if<event::checkpoint_held>(&what))
-      steps.push_back(int(held->checkpoint.step));
+      steps.push_back(int(held->checkpoint.step)), lacks = held->lacks;
     if (const auto* old = std::get_if<event::checkpoint_dropped>(&what))
       steps.push_back(-int(old->checkpoint.step));
   }
@@ -29,6 +29,7 @@ struct saving_events final : actors::job_saving::events {
   void fetch(actors::lasting_fetch f) override { fetches.push_back(f); }
   void hand_over(core::epoch) override {}
   std::vector<int> steps; ///< held; negative: dropped
+  core::part_set lacks;   ///< of the one held last
   std::vector<actors::write_shards> written;
   std::vector<std::uint64_t> refused;
   std::vector<actors::lasting_fetch> fetches;
@@ -40,6 +41,10 @@ struct saving_peer : job_peer {
     adopt(two_stages());
     for (model::unit_index u = 0; u < here.world->layout->unit_count(); ++u)
       here.world->units[u] = here.world->make_unit(u);
+  }
+  core::part_set all() const {
+    return core::part_set(
+      core::part_range{0, core::part_index(here.world->layout->unit_count())});
   }
   /// Everything but the disk.
   void run_queues() {
@@ -134,12 +139,51 @@ BOOST_AUTO_TEST_CASE(state_that_is_not_whole_is_not_saved_but_reported) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_is_fetched_until_a_newer_one_is_here) {
   network wire;
   saving_peer p(wire, 1);
-  p.part.keep({checkpoint(4), peer(0)});
-  p.part.keep({checkpoint(4), peer(0)});
+  p.part.keep({checkpoint(4), p.all(), peer(0)});
+  p.part.keep({checkpoint(4), p.all(), peer(0)});
   BOOST_REQUIRE(p.seen.fetches.size() == 1u);
+  BOOST_TEST(p.seen.fetches[0].set.manifests.size() == 1u);
   BOOST_TEST(p.seen.fetches[0].wanted());
   p.part.hold(checkpoint(8));
   BOOST_TEST(!p.seen.fetches[0].wanted());
+}
+
+BOOST_AUTO_TEST_CASE(a_keeper_gets_its_share_and_more_when_others_refuse) {
+  network wire;
+  saving_peer p(wire, 1);
+  const core::part_set low(core::part_range{0, 2}),
+    most(core::part_range{0, 3});
+  p.part.keep({checkpoint(4), low, peer(0)});
+  p.part.keep({checkpoint(4), low, peer(0)}); // is being fetched
+  BOOST_REQUIRE(p.seen.fetches.size() == 1u);
+  BOOST_REQUIRE(p.seen.fetches[0].set.shares.size() == 1u);
+  BOOST_TEST((p.seen.fetches[0].set.shares[0].parts == low));
+  p.part.keep({checkpoint(4), most, peer(0)});
+  BOOST_TEST(p.seen.fetches.size() == 2u);
+  p.seen.fetches[0].then();
+  core::part_set lacks = p.all();
+  lacks.remove(low);
+  BOOST_TEST((p.seen.lacks == lacks));
+  p.seen.fetches[1].then();
+  lacks.remove(most);
+  BOOST_TEST((p.seen.lacks == lacks));
+}
+
+/// Three stay, since the newest may not be everywhere yet.
+BOOST_AUTO_TEST_CASE(of_shared_checkpoints_three_stay_at_least) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.here.world->run.keep_latest_k = 1;
+  const core::part_set low(core::part_range{0, 2});
+  p.part.hold(checkpoint(4));
+  p.part.hold(checkpoint(8), low); // interrupted, and replaces none
+  BOOST_TEST((p.seen.steps == std::vector<int>{4, 8}));
+  core::island_place place = p.here.plan->where;
+  place.part_keepers = place.sealers;
+  p.adopt(place);
+  for (const std::uint64_t step : {12u, 16u, 20u})
+    p.part.hold(checkpoint(step), low);
+  BOOST_TEST((p.seen.steps == std::vector<int>{4, 8, 12, 16, -4, 20, -8}));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_and_so_is_its_end) {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 #include <set>
 
 namespace shoal::actors {
@@ -164,11 +165,17 @@ void job_saving::publish(const core::checkpoint_ref& checkpoint) {
 /// the checkpoints would never have any. Ends when a newer one is here, or when
 /// the newer ones are enough that the files may be gone everywhere.
 void job_saving::keep(const keep_checkpoint& a) {
-  if (!keeping_.insert(a.checkpoint).second)
+  core::part_set& asked = keeping_[a.checkpoint];
+  if (asked.includes(a.parts))
     return;
+  asked.add(a.parts);
   say_needed();
   lasting_fetch f;
-  f.set.manifests.push_back(a.checkpoint.manifest);
+  if (a.parts == all_parts())
+    f.set.manifests.push_back(a.checkpoint.manifest);
+  else
+    f.set.shares.push_back(
+      {a.checkpoint.manifest, here_.world->layout->unit_count(), a.parts});
   if (here_.plan && !here_.plan->where.replicas.empty()) {
     const auto writers = writers_of(here_.plan->where, *here_.world->layout);
     for (std::size_t u = 0; u < writers.size(); ++u)
@@ -178,11 +185,14 @@ void job_saving::keep(const keep_checkpoint& a) {
   }
   f.holders.push_back(a.at);
   for (const core::peer_id& p : here_.members())
-    if (p != a.at && p != here_.self)
+    if (p != a.at)
       f.holders.push_back(p);
+  std::erase(f.holders, here_.self);
   f.wanted = [this, c = a.checkpoint] {
-    const bool newer_held = std::ranges::any_of(
-      checkpoints_, [&](const core::checkpoint_ref& held) { return held > c; });
+    const bool newer_held =
+      std::ranges::any_of(checkpoints_, [&](const auto& held) {
+        return held.first > c && (shares() || held.second.empty());
+      });
     const bool wanted = !newer_held
                         && (published_.empty() || published_.contains(c.step)
                             || *published_.rbegin() < c.step);
@@ -197,7 +207,10 @@ void job_saving::keep(const keep_checkpoint& a) {
   };
   f.then = [this, a] {
     keeping_.erase(a.checkpoint);
-    hold(a.checkpoint);
+    const auto at = checkpoints_.find(a.checkpoint);
+    core::part_set lacks = at == checkpoints_.end() ? all_parts() : at->second;
+    lacks.remove(a.parts);
+    hold(a.checkpoint, lacks);
   };
   to_.fetch(std::move(f));
 }
@@ -219,27 +232,36 @@ void job_saving::give_up(const checkpoint_given_up& a) {
   remarks_.note(a.checkpoint.step,
                 "the checkpoint of step " + std::to_string(a.checkpoint.step)
                   + " is given up: no peer that is here has it whole");
-  std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
-    return held.manifest == a.checkpoint.manifest
-           && held.since <= a.checkpoint.since;
+  std::erase_if(checkpoints_, [&](const auto& held) {
+    return held.first.manifest == a.checkpoint.manifest
+           && held.first.since <= a.checkpoint.since;
   });
   published_.erase(a.checkpoint.step);
   drop_old({a.checkpoint});
 }
 
-void job_saving::hold(const core::checkpoint_ref& checkpoint) {
+void job_saving::hold(const core::checkpoint_ref& checkpoint,
+                      const core::part_set& lacks) {
   log_checkpoint(checkpoint);
-  to_.saving_changed(event::checkpoint_held{checkpoint});
-  if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
-    checkpoints_.push_back(checkpoint);
+  to_.saving_changed(event::checkpoint_held{checkpoint, lacks});
+  checkpoints_[checkpoint] = lacks;
   drop_old();
+}
+
+core::part_set job_saving::all_parts() const {
+  return core::part_set(
+    core::part_range{0, core::part_index(here_.world->layout->unit_count())});
+}
+
+bool job_saving::shares() const {
+  return here_.plan && !here_.plan->where.part_keepers.empty();
 }
 
 /// The newest is hashed before any peer is told of it: damaged bytes must not
 /// be chosen to go on from.
 void job_saving::look() {
   struct outcome {
-    std::vector<core::checkpoint_ref> held;
+    std::map<core::checkpoint_ref, core::part_set> held;
     std::vector<std::string> notes;
   };
   std::set<core::checkpoint_ref> known;
@@ -258,6 +280,7 @@ void job_saving::look() {
   here_.disk->submit(
     [world = here_.world, known, found](kernels::backend&) {
       runtime::store& store = world->node->blobs();
+      const std::size_t units = world->layout->unit_count();
       for (auto at = known.rbegin(); at != known.rend(); ++at) {
         std::vector<std::string> damaged;
         if (found->held.empty()) // the newest complete one
@@ -267,8 +290,9 @@ void job_saving::look() {
             file + " of the checkpoint of step " + std::to_string(at->step)
             + " is damaged here: it was set aside. A peer that has this "
               "checkpoint is asked for it; else an older one is used");
-        if (complete(at->manifest, store))
-          found->held.push_back(*at);
+        if (auto lacks = parts_lacking(at->manifest, units, store))
+          if (lacks->size() < units)
+            found->held[*at] = *lacks;
       }
     },
     [this, post = here_.post, found] {
@@ -277,12 +301,11 @@ void job_saving::look() {
         for (const std::string& text : found->notes)
           remarks_.note(remarks_.last_step(), text);
         checkpoints_ = found->held;
-        std::ranges::sort(checkpoints_);
         std::vector<core::job_input> first;
         for (auto c = logged_.rbegin(); c != logged_.rend(); ++c)
           first.push_back(event::checkpoint_heard{*c});
-        for (const core::checkpoint_ref& c : checkpoints_)
-          first.push_back(event::checkpoint_held{c});
+        for (const auto& [c, lacks] : checkpoints_)
+          first.push_back(event::checkpoint_held{c, lacks});
         to_.found(std::move(first));
         drop_old();
       });
@@ -295,8 +318,10 @@ void job_saving::restoring(const core::checkpoint_ref& checkpoint) {
 }
 
 std::uint64_t job_saving::newest_step() const {
-  return checkpoints_.empty() ? here_.entry.origin_step
-                              : checkpoints_.back().step;
+  for (const auto& [c, lacks] : std::views::reverse(checkpoints_))
+    if (lacks.empty())
+      return c.step;
+  return here_.entry.origin_step;
 }
 
 /// After a run went back, an earlier entry may have the same step.
@@ -317,9 +342,9 @@ void job_saving::say_needed() {
   if (looking_) // any of them may be here
     for (const core::checkpoint_ref& c : logged_)
       all.insert(c.manifest);
-  for (const core::checkpoint_ref& c : checkpoints_)
+  for (const auto& [c, lacks] : checkpoints_)
     all.insert(c.manifest);
-  for (const core::checkpoint_ref& c : keeping_)
+  for (const auto& [c, parts] : keeping_)
     all.insert(c.manifest);
   all.erase(core::blob_digest{});
   needed_->say(here_.id, std::move(all));
@@ -329,12 +354,17 @@ void job_saving::say_needed() {
 /// being written. Removes the files of others, also those of `old`, except
 /// files that something else needs.
 void job_saving::drop_old(std::vector<core::checkpoint_ref> old) {
-  const auto keep = std::size_t(here_.run().keep_latest_k);
-  std::ranges::sort(checkpoints_);
-  while (checkpoints_.size() > keep) {
-    to_.saving_changed(event::checkpoint_dropped{checkpoints_.front()});
-    old.push_back(checkpoints_.front());
-    checkpoints_.erase(checkpoints_.begin());
+  const auto keep =
+    std::max(std::size_t(here_.run().keep_latest_k), shares() ? shared_min : 0);
+  // Where they are not shared, one of which parts are lacking replaces none.
+  std::size_t counted = std::ranges::count_if(
+    checkpoints_, [&](const auto& c) { return shares() || c.second.empty(); });
+  while (counted > keep) {
+    const auto oldest = checkpoints_.begin();
+    to_.saving_changed(event::checkpoint_dropped{oldest->first});
+    old.push_back(oldest->first);
+    counted -= shares() || oldest->second.empty() ? 1 : 0;
+    checkpoints_.erase(oldest);
   }
   while (published_.size() > keep)
     published_.erase(published_.begin()); // the log has them
@@ -370,7 +400,7 @@ void job_saving::drop_old(std::vector<core::checkpoint_ref> old) {
       for (const core::blob_digest& origin : origins)
         for (const core::blob_digest& d : files_of(origin))
           needed.insert(d);
-      for (const core::checkpoint_ref& c : kept)
+      for (const auto& [c, lacks] : kept)
         for (const core::blob_digest& d : files_of(c.manifest))
           needed.insert(d);
       for (const core::checkpoint_ref& c : old)

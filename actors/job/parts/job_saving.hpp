@@ -1,8 +1,8 @@
 // actors/job/parts/job_saving.hpp -- the checkpoints of a job on one peer.
 //
-// Makes this peer's part of each, keeps whole ones in the store, and removes old
-// ones: the newest checkpoint.keep_latest_k stay. Says once when the disk of a
-// peer refuses, and when that is over.
+// Makes this peer's part of each, keeps whole ones in the store, or its share of
+// their parts, and removes old ones: the newest checkpoint.keep_latest_k stay.
+// Says once when the disk of a peer refuses, and when that is over.
 //
 // Part of a job actor: see job_context.hpp.
 //
@@ -17,6 +17,7 @@
 #include "actors/job/parts/job_remarks.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,12 +69,13 @@ public:
   void known(const core::job_action::checkpoint_known& a);
   void failed(const core::job_action::checkpoint_failed& a);
   void slow(const core::job_action::checkpoints_slow& a);
-  /// Gets a checkpoint into the own store.
+  /// Gets parts of a checkpoint into the own store.
   void keep(const core::job_action::keep_checkpoint& a);
-  /// The checkpoint is complete in the own store: only now older ones may be
-  /// dropped. It may have been written under a former sub-plan: then no peer
-  /// has announced it yet.
-  void hold(const core::checkpoint_ref& checkpoint);
+  /// The checkpoint is in the own store, but for these parts: only now older
+  /// ones may be dropped. It may have been written under a former sub-plan: then
+  /// no peer has announced it yet.
+  void hold(const core::checkpoint_ref& checkpoint,
+            const core::part_set& lacks = {});
   /// The job goes on from this one: other islands leave its files alone.
   void restoring(const core::checkpoint_ref& checkpoint);
   /// Removes the rest of a checkpoint that was given up.
@@ -98,6 +100,11 @@ private:
   void publish(const core::checkpoint_ref& checkpoint);
   void
   keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
+  [[nodiscard]] core::part_set all_parts() const;
+  /// If peers share the parts of checkpoints, so many stay: the newest may not
+  /// be everywhere yet.
+  static constexpr std::size_t shared_min = 3;
+  [[nodiscard]] bool shares() const;
   void drop_old(std::vector<core::checkpoint_ref> old = {});
   void say_needed();
 
@@ -119,8 +126,10 @@ private:
 
   // Keeping.
   bool looking_ = false;
-  std::vector<core::checkpoint_ref> checkpoints_; ///< in the own store
-  std::set<core::checkpoint_ref> keeping_;        ///< being fetched to be kept
+  /// In the own store, with the parts that it lacks.
+  std::map<core::checkpoint_ref, core::part_set> checkpoints_;
+  /// Being fetched to be kept: these parts.
+  std::map<core::checkpoint_ref, core::part_set> keeping_;
   core::checkpoint_ref restored_;         ///< the latest; no manifest: none
   std::set<core::checkpoint_ref> logged_; ///< those in the job's log
   std::set<std::uint64_t> published_;     ///< steps that have a checkpoint

@@ -143,23 +143,29 @@ void place_roles(island_place& a, const view& v, const peer_id& submitter,
     *id = best_heard(v, submitter, taking_part, *id);
 }
 
+namespace {
+
+/// Adds a member that may be a keeper to a list of at most so many.
+/// @param any_kind also a witness
+void add_keeper(std::vector<member_id>& to, const member* m, bool any_kind,
+                std::size_t most, const view& v, const layout_problem& p) {
+  // A keeper seals: what becomes of it must not stop another island.
+  const bool elsewhere = p.job.want_islands > 1
+                         && std::ranges::find(p.members, m) == p.members.end();
+  if (m && m->state == working_state(v) && (any_kind || !m->witness)
+      && !elsewhere && !cut_off(v, p, m->id) && to.size() < most
+      && std::ranges::find(to, m->id) == to.end())
+    to.push_back(m->id);
+}
+
+} // namespace
+
 void place_keepers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous) {
   const std::size_t wanted =
     std::max<std::size_t>(keepers_min, p.job.want_copies + 1);
-  // A keeper seals: what becomes of it must not stop another island.
-  const auto elsewhere = [&](const member* m) {
-    return p.job.want_islands > 1
-           && std::ranges::find(p.members, m) == p.members.end();
-  };
-  const auto able = [&](const member* m, bool any_kind) {
-    return m && m->state == working_state(v) && (any_kind || !m->witness)
-           && !elsewhere(m) && !cut_off(v, p, m->id);
-  };
   const auto add = [&](const member* m, bool any_kind, std::size_t most) {
-    if (able(m, any_kind) && a.keepers.size() < most
-        && std::ranges::find(a.keepers, m->id) == a.keepers.end())
-      a.keepers.push_back(m->id);
+    add_keeper(a.keepers, m, any_kind, most, v, p);
   };
   if (previous)
     for (const member_id& id : previous->keepers)
@@ -190,9 +196,32 @@ void place_keepers(island_place& a, const view& v, const layout_problem& p,
   std::ranges::sort(a.keepers);
 }
 
+void place_part_keepers(island_place& a, const view& v, const layout_problem& p,
+                        const island_place* previous) {
+  const std::size_t wanted = p.job.want_part_keepers;
+  if (wanted <= a.keepers.size())
+    return;
+  const auto add = [&](const member* m, bool any_kind) {
+    add_keeper(a.part_keepers, m, any_kind, wanted, v, p);
+  };
+  if (previous)
+    for (const member_id& id : previous->part_keepers)
+      add(present(v, id), true);
+  for (const member_id& id : a.keepers)
+    add(present(v, id), true);
+  for (const member_id& id : workers(a.replicas))
+    add(present(v, id), false);
+  for (const member& m : v.members)
+    add(&m, false);
+  if (a.part_keepers.size() <= a.keepers.size())
+    a.part_keepers.clear();
+  std::ranges::sort(a.part_keepers);
+}
+
 void place_sealers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous) {
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
+  all.insert(a.part_keepers.begin(), a.part_keepers.end());
   for (const member_id& id : workers(a.replicas))
     all.insert(id);
   for (const auto* places : {&a.followers, &a.arriving})
@@ -207,6 +236,7 @@ void place_sealers(island_place& a, const view& v, const layout_problem& p,
     keep(previous->sealers);
     keep(workers(previous->replicas));
     keep(previous->keepers);
+    keep(previous->part_keepers);
   }
   a.sealers.assign(all.begin(), all.end());
 }

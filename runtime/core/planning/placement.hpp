@@ -47,6 +47,12 @@ void place_roles(island_place& a, const view& v, const peer_id& submitter,
 void place_keepers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous);
 
+/// Chooses the members that share the parts of checkpoints, if the job wants
+/// that, and if there are more of them than keepers. The former ones stay.
+/// @pre the keepers are placed
+void place_part_keepers(island_place& a, const view& v, const layout_problem& p,
+                        const island_place* previous);
+
 /// @pre all other places of `a` are set
 void place_sealers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous);

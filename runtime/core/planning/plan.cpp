@@ -123,6 +123,7 @@ plan make_plan(const view& v) {
     placer_of(d.p.job.kind).complete(d, v);
     place_roles(d.at, v, d.p.job.submitter, d.p.previous);
     place_keepers(d.at, v, d.p, d.p.previous);
+    place_part_keepers(d.at, v, d.p, d.p.previous);
     place_sealers(d.at, v, d.p, d.p.previous);
     d.at.since = since_of(d, v);
     books.take_copies(d.p, d.at);

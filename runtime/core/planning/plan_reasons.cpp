@@ -52,6 +52,7 @@ public:
     stages();
     schedule();
     copies();
+    keepers();
     return std::move(out_);
   }
 
@@ -131,6 +132,14 @@ private:
         && a_.copy_every != job_.want_copy_every)
       add("fault_tolerance.copy_every", std::to_string(job_.want_copy_every),
           "every step", "two copies of the state do not fit in memory");
+  }
+
+  void keepers() {
+    const std::size_t wanted = job_.want_part_keepers;
+    const std::size_t got = std::max(a_.part_keepers.size(), a_.keepers.size());
+    if (got < wanted)
+      add("checkpoint.keepers", std::to_string(wanted), count(got, "disk"),
+          "there is no other peer");
   }
 
   const job_entry& job_;

@@ -100,6 +100,9 @@ std::string to_text(const view& v, const island_id& id, const island_place& a) {
         out += ", every " + std::to_string(a.copy_every) + " steps";
     }
   }
+  if (!a.part_keepers.empty())
+    out += "; " + std::to_string(a.part_keepers.size())
+           + " disks share each checkpoint";
   if (makes_detour(a.replicas))
     out += "; members run stages of several replicas meanwhile";
   if (!a.arriving.empty())

@@ -76,6 +76,11 @@ public:
 
   part_set() = default;
   explicit part_set(const part_range& r) { add(r); }
+  /// All parts of these runs, in any order; empty ones do no harm.
+  explicit part_set(const std::vector<part_range>& runs) {
+    for (const part_range& r : runs)
+      add(r);
+  }
 
   void add(const part_range& r);
   void add(const part_set& s);

@@ -85,8 +85,8 @@ struct snapshot_taken {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// At the publisher, while the run goes on: a checkpoint is complete in the
-/// store, or could not be written. The last checkpoint is retried until it is
+/// At the publisher, while the run goes on: a checkpoint is written, and is in
+/// the store but for the parts that only others keep, or could not be written. The last checkpoint is retried until it is
 /// complete: then another such event follows.
 struct checkpointed {
   std::uint64_t digest = 0;
@@ -97,6 +97,7 @@ struct checkpointed {
   std::string why;
   bool trying = false;
   peer_id refused{}; ///< see checkpoint_published
+  part_set lacks{};  ///< if `known`: parts that our store does not have
 };
 /// A copy of a unit is here: answers take_copies, once for each unit.
 struct copied {
@@ -123,9 +124,11 @@ struct arrival_applied {
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
 };
-/// Our store has all of this checkpoint (fetched, or found at start).
+/// Our store has this checkpoint (fetched, or found at start), but for the parts
+/// that it lacks.
 struct checkpoint_held {
   checkpoint_ref checkpoint;
+  part_set lacks{};
 };
 /// Our store no longer has it.
 struct checkpoint_dropped {
@@ -372,6 +375,7 @@ struct checkpoints_slow {
 /// We are a keeper: fetch this checkpoint, then answer checkpoint_held.
 struct keep_checkpoint {
   checkpoint_ref checkpoint;
+  part_set parts; ///< that our store should have
   peer_id at{};
 };
 /// No peer has a complete copy of this checkpoint: it is useless. Once.

@@ -12,6 +12,7 @@
 
 #include "runtime/core/ids.hpp"
 #include "runtime/core/limits.hpp"
+#include "runtime/core/state/part_set.hpp"
 
 #include <algorithm>
 #include <array>
@@ -228,8 +229,28 @@ void fields(auto& v, of<checkpoint_ref> auto& x) {
 
 inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
 
-/// What a sealer of the assignment in `header` holds while it stands still. One
-/// for each assignment, never changed, sent to all sealers.
+/// Runs of parts, in any order (state/part_set.hpp).
+void fields(auto& v, of<part_range> auto& x) {
+  v("first", x.first, at_most(job_units_max));
+  v("last", x.last, at_most(job_units_max));
+}
+inline constexpr std::size_t part_runs_max = job_units_max / 2 + 1;
+
+/// A checkpoint that a store can serve: its manifest and indexes, and the files
+/// of all parts but these.
+struct stored_checkpoint {
+  checkpoint_ref checkpoint;
+  std::vector<part_range> lacks; ///< none: it is whole
+  friend bool
+  operator==(const stored_checkpoint&, const stored_checkpoint&) = default;
+};
+void fields(auto& v, of<stored_checkpoint> auto& x) {
+  v("checkpoint", x.checkpoint);
+  v("lacks", x.lacks, list_of(part_runs_max));
+}
+
+/// What a sealer of the assignment in `header` holds while it stands still. One for
+/// each assignment, never changed, sent to all sealers.
 struct seal {
   job_header header;
   std::vector<held_unit> units;  ///< by unit
@@ -239,10 +260,9 @@ struct seal {
   step_record last;              ///< the newest committed step known; 0: none
   std::uint64_t stop_step = 0;   ///< drained: first step not to run; 0: none
   std::uint64_t evaluated = 0;   ///< newest step + 1 evaluated; 0: none
-  checkpoint_ref checkpoint;     ///< newest that our store can serve
-  std::vector<checkpoint_ref> older;    ///< others that it can serve; ascending
-  std::vector<checkpoint_ref> given_up; ///< those that no peer has complete
-  std::vector<checkpoint_ref> heard;    ///< known to be published; ascending
+  std::vector<stored_checkpoint> stored; ///< in our store; ascending
+  std::vector<checkpoint_ref> given_up;  ///< those that are whole nowhere
+  std::vector<checkpoint_ref> heard;     ///< known to be published; ascending
   state_version known;   ///< newest committed version, if there is no record of
                          ///< it; 0: last
   std::uint64_t top = 0; ///< the largest step ever committed and not given up
@@ -262,8 +282,7 @@ void fields(auto& v, of<seal> auto& x) {
   v("last", x.last);
   v("stop_step", x.stop_step, at_most(epoch_max));
   v("evaluated", x.evaluated, at_most(epoch_max));
-  v("checkpoint", x.checkpoint);
-  v("older", x.older, list_of(checkpoints_told_max));
+  v("stored", x.stored, list_of(checkpoints_told_max));
   v("given_up", x.given_up, list_of(checkpoints_told_max));
   v("heard", x.heard, list_of(checkpoints_told_max));
   v("known", x.known);
@@ -389,14 +408,15 @@ void fields(auto& v, of<checkpoint_published> auto& x) {
   v("unable", x.unable, list_of(cluster::members_max));
 }
 
-/// The sender's store has all of this checkpoint. Sent by keepers to all
-/// participants, under the assignment that wrote it. If `refused`, its disk
-/// refuses the checkpoint; sent to all sealers, since any of them may have to
-/// keep it instead.
+/// The sender's store has all parts of this checkpoint that it keeps
+/// (shards.hpp). Sent by keepers to all participants, under the assignment that
+/// wrote it. If `refused`, its disk refuses the checkpoint; sent to all sealers,
+/// since any of them may have to keep it instead.
 struct have_checkpoint {
   job_header header;
   checkpoint_ref checkpoint;
-  bool refused = false; ///< another peer is to keep it
+  bool refused = false;            ///< another peer is to keep it
+  std::vector<part_range> lacks{}; ///< parts that the store does not have
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
 };
@@ -404,6 +424,7 @@ void fields(auto& v, of<have_checkpoint> auto& x) {
   v("header", x.header);
   v("checkpoint", x.checkpoint);
   v("refused", x.refused);
+  v("lacks", x.lacks, list_of(part_runs_max));
 }
 
 /// The sender's store has all that it restores from this checkpoint, verified.

@@ -5,9 +5,11 @@
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/state/parts.hpp"
 #include "runtime/core/training/ledger.hpp"
+#include "runtime/core/training/shards.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -164,10 +166,25 @@ bool exists(const checkpoint_ref& c) {
   return c.manifest != blob_digest{};
 }
 
-std::vector<checkpoint_ref> held_checkpoints(const seal& s) {
-  std::vector<checkpoint_ref> out = s.older;
-  out.push_back(s.checkpoint);
-  std::erase_if(out, [](const auto& c) { return !exists(c); });
+/// By manifest, as a checkpoint may have been reported under several
+/// assignments: what the stores with parts of it lack.
+using stores_of = std::map<blob_digest, std::vector<part_set>>;
+
+stores_of
+all_stores(const part_set& parts, const std::map<peer_id, seal>& seals) {
+  stores_of out;
+  for (const auto& [peer, s] : seals) {
+    std::map<blob_digest, part_set> lacks; // of this store
+    for (const stored_checkpoint& c : s.stored) {
+      part_set has = parts;
+      has.remove(part_set(c.lacks));
+      if (exists(c.checkpoint))
+        lacks.try_emplace(c.checkpoint.manifest, parts)
+          .first->second.remove(has);
+    }
+    for (const auto& [manifest, parts] : lacks)
+      out[manifest].push_back(parts);
+  }
   return out;
 }
 
@@ -183,18 +200,20 @@ state_version newest_known(const std::map<peer_id, seal>& seals) {
 }
 
 /// Chooses the state to go on from: d.from, d.version and d.checkpoint.
+/// @param whole whether all parts of a checkpoint are in stores here
 void choose(resume_decision& d, const island_place& place,
             std::uint64_t origin_step, std::uint64_t interval,
             const std::optional<state_version>& live,
-            const std::map<peer_id, seal>& seals) {
+            const std::map<peer_id, seal>& seals,
+            const std::function<bool(const blob_digest&)>& whole) {
   std::set<checkpoint_ref> held, heard;
   const auto credible = [&](const checkpoint_ref& c) {
     return exists(c) && c.step <= d.last && !is_given_up(c, d.given_up);
   };
   for (auto& [peer, s] : seals) {
-    for (const checkpoint_ref& c : held_checkpoints(s))
-      if (credible(c))
-        held.insert(c);
+    for (const stored_checkpoint& c : s.stored)
+      if (credible(c.checkpoint) && whole(c.checkpoint.manifest))
+        held.insert(c.checkpoint);
     std::ranges::copy_if(s.heard, std::inserter(heard, heard.end()), credible);
   }
   heard.insert(held.begin(), held.end());
@@ -318,7 +337,14 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
   d.last = d.top = last.step;
   for (auto& [peer, s] : seals)
     d.top = std::max(d.top, s.top);
-  choose(d, place, origin_step, interval, newest_complete(r), seals);
+  const std::uint32_t parts = part_table(blocks).count();
+  const stores_of stores = all_stores(part_set(part_range{0, parts}), seals);
+  const auto in_stores = [&](const blob_digest& manifest, std::size_t count) {
+    const auto at = stores.find(manifest);
+    return at != stores.end() && everywhere(parts, count, at->second);
+  };
+  choose(d, place, origin_step, interval, newest_complete(r), seals,
+         [&](const blob_digest& m) { return in_stores(m, 1); });
   if (d.from == resume_decision::source::live) {
     leave_out_differing(d, r, seals);
     plan_transfers(d, holdings(place), r);
@@ -330,9 +356,10 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
     d.known = true;
   }
   const bool saved = exists(d.checkpoint);
+  const bool whole = saved && in_stores(d.checkpoint.manifest, 1);
   for (auto& [peer, s] : seals) {
-    if (saved && std::ranges::any_of(held_checkpoints(s), [&](const auto& c) {
-          return c.manifest == d.checkpoint.manifest;
+    if (whole && std::ranges::any_of(s.stored, [&](const auto& c) {
+          return c.checkpoint.manifest == d.checkpoint.manifest;
         }))
       d.checkpoint_holders.push_back(peer);
     d.stop = d.stop || s.stop_step > 0
@@ -343,8 +370,8 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
   // A checkpoint in a single store is made again: the bytes and the name are
   // equal.
   d.checkpointed = saved && d.checkpoint.step == d.version.step
-                   && d.checkpoint_holders.size()
-                        >= std::min<std::size_t>(2, place.keepers.size());
+                   && in_stores(d.checkpoint.manifest,
+                                std::min<std::size_t>(2, place.keepers.size()));
   for (std::uint32_t u = 0; u < r.size(); ++u)
     if (!r[u].contains(last)) {
       d.lost_unit = u;

@@ -25,7 +25,8 @@ struct resume_decision {
   step_record record;    ///< of `version`; valid if `known`
   bool known = false;    ///< `record` holds norm and loss
   checkpoint_ref checkpoint;
-  std::vector<peer_id> checkpoint_holders; ///< none: no sealer has it
+  std::vector<peer_id> checkpoint_holders; ///< of parts of it; none: the
+                                           ///< sealers lack some part
   std::uint64_t otherwise = 0; ///< without the checkpoint, the step to go on
                                ///< from
   bool costly = false; ///< `otherwise` is the origin, or over an interval back

@@ -77,20 +77,79 @@ publisher_of(const island_place& place, const std::vector<peer_id>& unable) {
 std::vector<peer_id> checkpoint_keepers(const island_place& place,
                                         const std::vector<peer_id>& unable) {
   std::vector<peer_id> out;
-  const auto add = [&](const peer_id& p, bool anyhow = false) {
-    if (out.size() < place.keepers.size()
+  const auto add = [&](const peer_id& p, std::size_t most,
+                       bool anyhow = false) {
+    if (out.size() < most
         && (anyhow || std::ranges::find(unable, p) == unable.end())
         && std::ranges::find(out, p) == out.end())
       out.push_back(p);
   };
-  for (const member_id& k : place.keepers)
-    add(k.peer);
+  const std::size_t stores = place.keepers.size();
+  const auto& usual =
+    place.part_keepers.empty() ? place.keepers : place.part_keepers;
+  for (const member_id& k : usual)
+    add(k.peer, usual.size());
   for (const peer_id& p : holdings(place).participants())
-    add(p);
-  for (const member_id& k : place.keepers)
-    add(k.peer, true);
+    add(p, stores);
+  for (const member_id& k : usual)
+    add(k.peer, stores, true);
   std::ranges::sort(out);
   return out;
+}
+
+namespace {
+
+/// As good as random, and the same on every peer (splitmix64 by S. Vigna).
+std::uint64_t rank_of(const peer_id& peer, part_index part) {
+  std::uint64_t x = 0;
+  for (std::size_t i = 0; i < 8; ++i)
+    x = x << 8 | peer[i];
+  x += (part + 1) * 0x9e3779b97f4a7c15;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+} // namespace
+
+part_set
+parts_kept_by(const peer_id& peer, const island_place& place,
+              std::uint32_t parts, const std::vector<peer_id>& unable) {
+  const std::vector<peer_id> keepers = checkpoint_keepers(place, unable);
+  part_set out;
+  if (!std::ranges::binary_search(keepers, peer))
+    return out;
+  const std::size_t stores = place.keepers.size();
+  for (part_index p = 0; p < parts; ++p) {
+    const std::pair mine(rank_of(peer, p), peer);
+    const auto before = std::ranges::count_if(keepers, [&](const peer_id& k) {
+      return std::pair(rank_of(k, p), k) > mine;
+    });
+    if (std::size_t(before) < stores)
+      out.add(p);
+  }
+  return out;
+}
+
+part_set
+parts_gathered_by(const peer_id& publisher, const island_place& place,
+                  std::uint32_t parts, const std::vector<peer_id>& unable) {
+  return place.part_keepers.empty()
+           ? part_set(part_range{0, parts})
+           : parts_kept_by(publisher, place, parts, unable);
+}
+
+bool everywhere(std::uint32_t parts, std::size_t stores,
+                const std::vector<part_set>& lacks) {
+  if (lacks.size() < stores)
+    return stores == 0;
+  std::vector<std::uint32_t> missing(parts);
+  for (const part_set& l : lacks)
+    for (const part_range& r : l.runs())
+      for (part_index p = r.first; p < std::min(r.last, parts); ++p)
+        ++missing[p];
+  return std::ranges::all_of(
+    missing, [&](std::uint32_t n) { return lacks.size() - n >= stores; });
 }
 
 bool others_can_save(const island_place& place, const peer_id& self,

@@ -45,12 +45,36 @@ shard_writers(const island_place& place,
 [[nodiscard]] peer_id
 publisher_of(const island_place& place, const std::vector<peer_id>& unable);
 
-/// The peers whose stores should have all of it, ascending: the keepers. Other
-/// participants replace unable keepers, if there are any.
+/// The peers whose stores should have parts of it, ascending: those that share
+/// them, else the keepers. Other participants replace unable ones, if fewer than
+/// there are keepers are able.
 /// @param unable in any order
 [[nodiscard]] std::vector<peer_id>
 checkpoint_keepers(const island_place& place,
                    const std::vector<peer_id>& unable);
+
+/// The parts of a checkpoint that the store of `peer` should have. If its
+/// keepers share the parts, each part is at as many of them as the place has
+/// keepers: those with the largest hash of part and peer, so that few parts
+/// move when a keeper comes or goes. Source: D. Thaler, C. V. Ravishankar: Using
+/// Name-Based Mappings to Increase Hit Rates, IEEE/ACM ToN 6 (1998).
+/// @param parts number of all parts
+/// @param unable in any order
+/// Cost: parts * keepers.
+[[nodiscard]] part_set
+parts_kept_by(const peer_id& peer, const island_place& place,
+              std::uint32_t parts, const std::vector<peer_id>& unable);
+
+/// The parts that the publisher's store has when it publishes: all, or if
+/// keepers share them, those that it keeps.
+[[nodiscard]] part_set
+parts_gathered_by(const peer_id& publisher, const island_place& place,
+                  std::uint32_t parts, const std::vector<peer_id>& unable);
+
+/// Whether each part is in at least `stores` of these.
+/// @param lacks the parts that each store does not have
+[[nodiscard]] bool everywhere(std::uint32_t parts, std::size_t stores,
+                              const std::vector<part_set>& lacks);
 
 /// Whether other peers could make a checkpoint if these and `self` are unable:
 /// there is a publisher, and a writer for each unit of `self`.

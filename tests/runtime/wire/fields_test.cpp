@@ -164,6 +164,8 @@ BOOST_AUTO_TEST_CASE(jobs_messages_name_all_their_fields) {
   compare<core::step_record, wire::StepRecord>();
   compare<core::held_unit, wire::HeldUnit>();
   compare<core::checkpoint_ref, wire::CheckpointRef>();
+  compare<core::part_range, wire::PartRange>();
+  compare<core::stored_checkpoint, wire::StoredCheckpoint>();
   compare<core::seal, wire::Seal>();
   compare<core::have_blobs, wire::HaveBlobs>();
   compare<core::progress, wire::Progress>(2); // the three times of step_time

@@ -82,7 +82,11 @@ std::pair<vote, seal> said_by(const member_parts& m) {
   s.prepared = {1'000'001, 1000};
   s.prepared_vote = v;
   for (std::uint64_t step = 0; step < checkpoints_told_max; ++step) {
-    s.older.push_back({step, blob_digest{1}, 1000});
+    // Shared, so that the parts that a store has are scattered.
+    auto& stored = s.stored.emplace_back();
+    stored.checkpoint = {step, blob_digest{1}, 1000};
+    for (part_index p = 0; p < job_units_max; p += 2)
+      stored.lacks.push_back({p, p + 1});
     s.given_up.push_back({step, blob_digest{2}, 1000});
     s.heard.push_back({step, blob_digest{3}, 1000});
   }

@@ -207,6 +207,32 @@ BOOST_AUTO_TEST_CASE(close_runs_all_that_waits_to_its_end) {
   BOOST_TEST(d.seen == expected, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(urgent_work_runs_between_the_calls_of_a_usual_piece) {
+  auto device = runtime::make_cpu_device(1);
+  std::vector<std::string> seen;
+  std::vector<float> values(10);
+  std::promise<void> end;
+  device->submit(
+    [&](kernels::backend& b) {
+      const auto say = [&](const char* what) {
+        return [&seen, what](kernels::backend&) { seen.push_back(what); };
+      };
+      device->submit(say("x"), [&] { seen.push_back("x done"); },
+                     {5, urgency::urgent});
+      device->submit(say("usual"), [&] { end.set_value(); }, {6});
+      seen.push_back("before");
+      b.fill(values, 1);
+      seen.push_back("after");
+      BOOST_TEST(device->front().job == 7u);
+    },
+    [&] { seen.push_back("done"); }, {7});
+  end.get_future().wait();
+  device->close();
+  const std::vector<std::string> expected{"before", "x",    "x done",
+                                          "after",  "done", "usual"};
+  BOOST_TEST(seen == expected, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(it_says_since_when_it_is_busy_with_whose_work) {
   auto device = runtime::make_io_device();
   BOOST_TEST(device->busy_since(7) == 0);

@@ -95,7 +95,8 @@ void job_world::check_loss(const act::adopt& a, std::uint64_t tip) {
     std::set<checkpoint_ref> remembered = p->heard;
     while (remembered.size() > known_checkpoints::heard_max)
       remembered.erase(remembered.begin());
-    remembered.insert(p->saved.begin(), p->saved.end());
+    for (const auto& [c, lacks] : p->saved)
+      remembered.insert(c);
     for (const checkpoint_ref& c : remembered)
       if (c.step <= std::min(tip, known.step) && !is_rotten(c)
           && on_some_disk(c))
@@ -205,13 +206,14 @@ void job_world::on(const ptr& p, const act::finished& a) {
         "finished at a step that is not committed");
   result_.diverged += diverged;
   if (config_.checkpoint_at_end && !diverged) {
-    auto has_it = [&](auto& n) {
-      return std::ranges::any_of(
-        n.second->saved, [&](const auto& c) { return c.step == a.step; });
-    };
-    check(std::size_t(std::ranges::count_if(up_, has_it))
-            >= std::min<std::size_t>(2, p->keepers),
-          "finished with the last checkpoint in too few stores");
+    const auto saved = std::ranges::any_of(up_, [&](const auto& n) {
+      return std::ranges::any_of(n.second->saved, [&](const auto& c) {
+        return c.first.step == a.step
+               && in_stores(c.first, std::min<std::size_t>(2, p->keepers),
+                            false);
+      });
+    });
+    check(saved, "finished with the last checkpoint in too few stores");
   }
   done_ = true;
   view_.jobs.front().state = job_state::done;

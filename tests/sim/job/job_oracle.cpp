@@ -21,6 +21,7 @@ void job_world::set_up() {
     bad_one_in_ = 4;
   if (mix(seed_, 2) % 16 == 0)
     bad_from_ = 5 + mix(seed_, 3) % 20;
+  const bool shares = mix(seed_, 4) % 4 == 0; // parts of checkpoints
   barrier_ = rng_.chance(60);
   loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
 
@@ -46,6 +47,8 @@ void job_world::set_up() {
   if (rng_.chance(50)) // more than a step can move
     job.block_state_bytes = 20'000'000'000 * (1 + rng_.below(4));
   job.want_copies = static_cast<std::uint32_t>(rng_.below(3));
+  if (shares)
+    job.want_part_keepers = static_cast<std::uint32_t>(3 + mix(seed_, 5) % 5);
   job.want_copy_every = static_cast<std::uint32_t>(rng_.below(4));
   view_.number = 1;
   auto peers = static_cast<std::uint8_t>(1 + rng_.below(8));
@@ -101,7 +104,8 @@ void job_world::start(std::uint8_t n) {
   job_config c = config_;
   c.self = id;
   bool blobs = up_.contains(n) && up_[n]->blobs; // the store is on disk
-  std::set<checkpoint_ref> saved, heard;
+  std::map<checkpoint_ref, part_set> saved;
+  std::set<checkpoint_ref> heard;
   if (up_.contains(n)) {
     saved = up_[n]->saved;
     heard = up_[n]->heard;
@@ -129,8 +133,8 @@ void job_world::start(std::uint8_t n) {
   p->top = c.top;
   for (const checkpoint_ref& c : heard)
     input(p, ev::checkpoint_heard{c});
-  for (const checkpoint_ref& c : saved)
-    input(p, ev::checkpoint_held{c});
+  for (const auto& [c, lacks] : saved)
+    input(p, ev::checkpoint_held{c, lacks});
 }
 
 void job_world::crash(std::uint8_t n) {

@@ -1,4 +1,5 @@
 // tests/sim/job/job_shell.cpp -- carries out the actions of the cores.
+#include "runtime/core/training/shards.hpp"
 #include "tests/sim/job/job_world.hpp"
 #include "tests/support/held_parts.hpp"
 
@@ -226,15 +227,20 @@ static std::uint64_t key_of(const checkpoint_ref& c) {
   return key;
 }
 
-/// Of any member; `here`: of one that is running.
-bool job_world::on_some_disk(const checkpoint_ref& c, bool here) const {
-  return std::ranges::any_of(up_, [&](const auto& n) {
-    const ptr& p = n.second;
-    return (!here || (p->alive && find_member(view_, p->id)))
-           && std::ranges::any_of(p->saved, [&](const checkpoint_ref& saved) {
-                return saved.manifest == c.manifest;
-              });
-  });
+/// Whether each part is on the disks of so many members; `here`: of running
+/// ones.
+bool job_world::in_stores(const checkpoint_ref& c, std::size_t stores,
+                          bool here) const {
+  std::vector<part_set> lacks;
+  for (const auto& [n, p] : up_) {
+    const auto at = std::ranges::find_if(p->saved, [&](const auto& saved) {
+      return saved.first.manifest == c.manifest;
+    });
+    if (at != p->saved.end()
+        && (!here || (p->alive && find_member(view_, p->id))))
+      lacks.push_back(at->second);
+  }
+  return everywhere(all_parts().size(), stores, lacks);
 }
 
 bool job_world::is_rotten(const checkpoint_ref& c) const {
@@ -377,7 +383,15 @@ void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a) {
       for (const step_record& r : chain_)
         if (r.version.step <= a.step)
           chain.push_back(r);
-      checkpoints_[key] = {a.step, all, chain};
+      checkpoints_[key] = {a.step, all, chain, {}};
+      if (const island_place& place = *p->core.place();
+          !place.part_keepers.empty()) {
+        checkpoints_[key].writers = shard_writers(
+          place, std::vector<std::uint64_t>(all.size(), 1), a.unable);
+        e.lacks = all_parts();
+        e.lacks.remove(
+          parts_gathered_by(p->id, place, all_parts().size(), a.unable));
+      }
       e.known = true;
       e.bytes = 100;
     } else {
@@ -390,12 +404,14 @@ void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a) {
   });
 }
 
-void job_world::save(const ptr& p, const checkpoint_ref& c) {
+/// The store has these parts, besides those that it had.
+void job_world::save(const ptr& p, const checkpoint_ref& c,
+                     const part_set& parts) {
   constexpr std::size_t kept = 3;
-  p->saved.insert(c);
+  p->saved.try_emplace(c, all_parts()).first->second.remove(parts);
   if (p->saved.size() <= kept)
     return;
-  const checkpoint_ref oldest = *p->saved.begin();
+  const checkpoint_ref oldest = p->saved.begin()->first;
   p->saved.erase(oldest);
   after(0, [=, this] { input(p, ev::checkpoint_dropped{oldest}); });
 }
@@ -403,7 +419,9 @@ void job_world::save(const ptr& p, const checkpoint_ref& c) {
 void job_world::on(const ptr& p, const act::checkpoint_known& a) {
   p->heard.insert(a.checkpoint);
   if (a.at == p->id)
-    save(p, a.checkpoint);
+    save(
+      p, a.checkpoint,
+      parts_gathered_by(p->id, *p->core.place(), all_parts().size(), a.unable));
 }
 
 void job_world::on(const ptr& p, const act::checkpoint_given_up& a) {
@@ -437,17 +455,45 @@ void job_world::on(const ptr& p, const act::begin_anew& a) {
   });
 }
 
+/// Of shared parts, whether each is with its writer, or in a store.
+bool job_world::within_reach(const act::keep_checkpoint& a) const {
+  const auto at = checkpoints_.find(key_of(a.checkpoint));
+  if (at == checkpoints_.end() || at->second.writers.empty())
+    return true;
+  return std::ranges::all_of(a.parts, [&](part_index part) {
+    return std::ranges::any_of(up_, [&](const auto& n) {
+      const ptr& q = n.second;
+      const auto saved = q->saved.find(a.checkpoint);
+      return q->alive
+             && (q->id == at->second.writers.at(part)
+                 || (saved != q->saved.end() && !saved->second.contains(part)));
+    });
+  });
+}
+
 void job_world::on(const ptr& p, const act::keep_checkpoint& a) {
   after(between(1 * ms, 1'000 * ms), [=, this] {
     if (!p->alive)
       return;
+    if (!within_reach(a)) {
+      if (p->saved.empty() || p->saved.rbegin()->first <= a.checkpoint)
+        on(p, a); // asks again
+      return;
+    }
     if (rng_.chance(10)) { // its disk is full for a while
       input(p, ev::keep_refused{a.checkpoint});
       on(p, a);
       return;
     }
-    save(p, a.checkpoint);
-    input(p, ev::checkpoint_held{a.checkpoint});
+    save(p, a.checkpoint, a.parts);
+    const auto at = p->saved.find(a.checkpoint);
+    if (at == p->saved.end())
+      return;
+    result_.shared += !at->second.empty();
+    input(p, ev::checkpoint_held{a.checkpoint,
+                                 bug_ == job_mutant::share_passes_for_all
+                                   ? part_set{}
+                                   : at->second});
   });
 }
 

@@ -46,6 +46,7 @@ struct job_sim_result {
   std::uint64_t overtaken = 0; ///< units that had to start over
   std::uint64_t given_up = 0;  ///< checkpoints, by some peer
   std::uint64_t awaited = 0;   ///< checkpoints that were waited for
+  std::uint64_t shared = 0;    ///< times that a store got some parts of one
   std::uint64_t rots = 0;      ///< corrupted states
   std::uint64_t noticed = 0;   ///< sub-plans that began anew for that reason
   std::uint64_t mended = 0;    ///< corrupted units that were replaced
@@ -57,6 +58,7 @@ enum class job_mutant : std::uint8_t {
   backlog_not_applied, ///< gradients that arrived before the copy of their unit
   copy_too_late,       ///< made when it is sent, not at the boundary
   state_not_hashed,    ///< digests are always equal
+  share_passes_for_all, ///< a store with some parts of a checkpoint has it whole
 };
 
 /// Runs one seed; with `trace`, prints the events to stderr.

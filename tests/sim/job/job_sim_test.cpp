@@ -11,6 +11,7 @@ BOOST_AUTO_TEST_SUITE(job_sim)
 BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
   std::uint64_t bad = 0, diverged = 0, losses = 0, reverts = 0, given_up = 0;
   std::uint64_t rots = 0, noticed = 0, mended = 0;
+  std::uint64_t shared = 0;
   std::uint64_t forwards = 0, arrivals = 0, arrived = 0, overtaken = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     auto r = shoal::sim::run_job_sim(seed, false);
@@ -20,6 +21,7 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
     diverged += r.diverged;
     reverts += r.reverts;
     given_up += r.given_up;
+    shared += r.shared;
     forwards += r.forwards;
     arrivals += r.arrivals;
     arrived += r.arrived;
@@ -33,6 +35,7 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
   BOOST_TEST(diverged > 2u);
   BOOST_TEST(reverts > 2u);
   BOOST_TEST(given_up > 2u);
+  BOOST_TEST(shared > 20u);
   BOOST_TEST(forwards > 2u);
   BOOST_TEST(arrivals > 50u);
   BOOST_TEST(arrived > 5u);
@@ -51,7 +54,8 @@ BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed) {
     std::uint64_t seed;
   } found_by[] = {{job_mutant::backlog_not_applied, 12},
                   {job_mutant::copy_too_late, 12},
-                  {job_mutant::state_not_hashed, 4}};
+                  {job_mutant::state_not_hashed, 4},
+                  {job_mutant::share_passes_for_all, 21}};
   for (const auto& [bug, seed] : found_by) {
     BOOST_TEST(shoal::sim::run_job_sim(seed, false).ok);
     const auto r = shoal::sim::run_job_sim(seed, false, bug);

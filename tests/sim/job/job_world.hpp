@@ -99,7 +99,8 @@ struct process {
   bool over = false;
   bool must_say = false; ///< must report that steps reported here are lost
   bool blobs = false;
-  std::set<checkpoint_ref> saved;    ///< on disk; the newest
+  /// On disk, the newest: with the parts that are lacking there.
+  std::map<checkpoint_ref, part_set> saved;
   std::set<checkpoint_ref> given_up; ///< according to the core
   std::set<checkpoint_ref> heard;    ///< published, according to its log
   step_record last;                  ///< newest in its log
@@ -186,7 +187,13 @@ private:
   void on(const ptr& p, const act::revert_unit& a);
   void on(const ptr& p, const act::drop_copies& a);
   void on(const ptr& p, const act::fetch_checkpoint& a);
-  bool on_some_disk(const checkpoint_ref& c, bool here = false) const;
+  /// All parts of it: each on a disk of some member; `here`: of one that runs.
+  bool on_some_disk(const checkpoint_ref& c, bool here = false) const {
+    return in_stores(c, 1, here);
+  }
+  part_set all_parts() const {
+    return part_set(part_table(config_.blocks).all());
+  }
   bool is_rotten(const checkpoint_ref& c) const;
   void check_loss(const act::adopt& a, std::uint64_t tip);
   void on(const ptr& p, const act::initialise_unit& a);
@@ -203,7 +210,9 @@ private:
   void on(const ptr&, const act::checkpoint_failed&) {}
   void on(const ptr&, const act::checkpoints_slow&) {}
   void on(const ptr& p, const act::keep_checkpoint& a);
-  void save(const ptr& p, const checkpoint_ref& c);
+  void save(const ptr& p, const checkpoint_ref& c, const part_set& parts);
+  bool within_reach(const act::keep_checkpoint& a) const;
+  bool in_stores(const checkpoint_ref& c, std::size_t stores, bool here) const;
   void on(const ptr& p, const act::checkpoint_given_up& a);
   void on(const ptr& p, const act::checkpoint_awaited& a);
   void on(const ptr& p, const act::begin_anew& a);
@@ -276,6 +285,7 @@ private:
     std::uint64_t step = 0;
     unit_hashes units;
     std::vector<step_record> chain;
+    std::vector<peer_id> writers; ///< by part, if keepers share the parts
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
   std::map<std::uint64_t, bool> rotten_; ///< damaged in all stores; whether

@@ -38,9 +38,10 @@ void job_core::on(const job_event::keep_refused& e) {
 void job_core::on(const job_event::checkpoint_held& e) {
   if (known_.is_given_up(e.checkpoint))
     return;
-  known_.hold(e.checkpoint, config_.self);
+  known_.hold(e.checkpoint, config_.self, e.lacks);
   // With this one, waiting for another may be needless.
-  if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
+  if (awaits_checkpoint() && e.lacks.empty()
+      && e.checkpoint.step > decision_->otherwise
       && e.checkpoint.manifest != awaited_.manifest)
     act(job_action::begin_anew{duty_.header.since});
   if (rounds_.held(duty_, e.checkpoint, known_, out_))

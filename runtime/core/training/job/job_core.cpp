@@ -15,7 +15,7 @@ namespace shoal::core {
 
 job_core::job_core(job_config config)
   : config_(config), digests_(config.digest_every), incoming_(config.copies),
-    outgoing_(config.copies), rounds_(config.checkpoint_every),
+    outgoing_(config.copies), rounds_(config.checkpoint_every, config.blocks),
     reports_(config.last, config.top) {
   SHOAL_ASSERT(config_.microbatches > 0);
   duty_.self = config_.self;
@@ -159,8 +159,8 @@ void job_core::make_seal() {
   s.top = reports_.top();
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
-  s.checkpoint = known_.newest();
-  s.older.assign(known_.older().begin(), known_.older().end());
+  for (const auto& [c, lacks] : known_.held())
+    s.stored.push_back({c, lacks.runs()});
   s.given_up = known_.given_up();
   s.unable = unable_here_;
   s.has_blobs = has_blobs_;

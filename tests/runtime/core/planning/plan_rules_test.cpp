@@ -239,6 +239,38 @@ BOOST_AUTO_TEST_CASE(the_reporter_can_be_reached_by_the_submitter) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(members_share_the_parts_of_checkpoints_if_asked_to) {
+  view v = make_view(6);
+  v.jobs[0].want_replicas = 1;
+  v.jobs[0].want_stages = 2;
+  const island_place before = only(v);
+  BOOST_TEST(before.part_keepers.empty());
+  v.jobs[0].want_part_keepers = std::uint32_t(before.keepers.size());
+  BOOST_TEST(only(v).part_keepers.empty()); // each would have all
+  v.jobs[0].want_part_keepers = 5;
+  const island_place a = only(v);
+  BOOST_TEST((a.keepers == before.keepers));
+  BOOST_TEST(a.part_keepers.size() == 5u);
+  BOOST_TEST(std::ranges::is_sorted(a.part_keepers));
+  BOOST_TEST(std::ranges::includes(a.part_keepers, a.keepers));
+  BOOST_TEST(std::ranges::includes(a.sealers, a.part_keepers));
+  // Those that are left stay when one has died.
+  view after = next_view(v);
+  const member_id dead = a.part_keepers[1];
+  std::erase_if(after.members, [&](const member& m) { return m.id == dead; });
+  const island_place b = only(after);
+  BOOST_TEST(b.part_keepers.size() == 5u);
+  for (const member_id& id : a.part_keepers)
+    BOOST_TEST((id == dead || std::ranges::binary_search(b.part_keepers, id)));
+  // Too few: all that there are, and the plan says so.
+  v.jobs[0].want_part_keepers = 9;
+  const plan p = make_plan(v);
+  BOOST_TEST(p.jobs[0].islands[0].part_keepers.size() == 6u);
+  const auto unheld = unheld_wishes(v, p.jobs[0]);
+  BOOST_REQUIRE(unheld.size() == 1u);
+  BOOST_TEST(unheld[0].key == "checkpoint.keepers");
+}
+
 // Another would have to fetch the data first, and the run to wait for that.
 BOOST_AUTO_TEST_CASE(after_a_death_the_data_source_is_a_keeper) {
   for (std::size_t members = 3; members <= 6; ++members)

@@ -1,6 +1,7 @@
 // tests/runtime/core/training/checkpoint_rounds_test.cpp -- the checkpoints of
 // one assignment, by themselves.
 #include "runtime/core/training/job/state/checkpoint_rounds.hpp"
+#include "runtime/core/training/shards.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
@@ -55,7 +56,7 @@ struct one_of_three {
   }
 
   duty d;
-  checkpoint_rounds rounds{10};
+  checkpoint_rounds rounds{10, 1};
   known_checkpoints known;
 };
 
@@ -115,6 +116,70 @@ BOOST_AUTO_TEST_CASE(a_keeper_fetches_what_was_published_and_reports_it) {
   const auto sent = all<act::send>(out);
   BOOST_REQUIRE(sent.size() == 2u);
   BOOST_TEST(!std::get<have_checkpoint>(sent[0].message).refused);
+}
+
+/// Three parts, each in two of three stores.
+BOOST_AUTO_TEST_CASE(keepers_that_share_the_parts_fetch_their_own) {
+  island_place a = one_of_three::place();
+  a.part_keepers = {id(1), id(2), id(3)};
+  const auto share = [&](std::uint8_t n) {
+    return parts_kept_by(peer(n), a, 3, {});
+  };
+  const auto lacks = [&](std::uint8_t n) {
+    part_set out(part_range{0, 3});
+    out.remove(share(n));
+    return out;
+  };
+  one_of_three p(2);
+  p.d = duty_under(a, {7, 0}, peer(2));
+  job_actions out;
+  (void)p.hear(p.published(5), out);
+  const auto keep = all<act::keep_checkpoint>(out);
+  BOOST_REQUIRE(keep.size() == 1u);
+  BOOST_TEST((keep[0].parts == share(2)));
+  out.clear();
+  const checkpoint_ref made = keep[0].checkpoint;
+  p.known.hold(made, peer(2), lacks(2));
+  BOOST_TEST(p.rounds.held(p.d, made, p.known, out));
+  const auto sent = all<act::send>(out);
+  BOOST_REQUIRE(sent.size() == 2u);
+  BOOST_TEST(
+    (std::get<have_checkpoint>(sent[0].message).lacks == lacks(2).runs()));
+  BOOST_TEST(!p.rounds.kept(p.d, 5, 0)); // 1 has gathered its parts, 3 has none
+  (void)p.rounds.take(p.d, peer(3), {p.d.header, made, false, lacks(3).runs()},
+                      p.known, out);
+  BOOST_TEST(p.rounds.kept(p.d, 5, 0));
+}
+
+/// What a peer refuses is shared by the others; its publisher says so.
+BOOST_AUTO_TEST_CASE(the_parts_of_a_peer_that_refuses_go_to_others) {
+  island_place a = one_of_three::place();
+  a.part_keepers = {id(1), id(2), id(3)};
+  one_of_three p(1);
+  p.d = duty_under(a, {7, 0}, peer(1));
+  (void)p.begin(5);
+  job_actions out;
+  job_event::checkpointed e;
+  e.digest = p.d.header.digest;
+  e.step = 5;
+  e.known = true;
+  e.manifest = manifest_of(5);
+  e.lacks = part_set(part_range{0, 3});
+  e.lacks.remove(parts_gathered_by(peer(1), a, 3, {}));
+  BOOST_REQUIRE(!e.lacks.empty());
+  (void)p.rounds.take(p.d, e, 6, {peer(1), peer(2), peer(3)}, p.known, 0, out);
+  const checkpoint_ref made = p.known.newest();
+  out.clear();
+  (void)p.rounds.take(p.d, peer(3), {p.d.header, made, true, {}}, p.known, out);
+  const auto keep = all<act::keep_checkpoint>(out);
+  BOOST_REQUIRE(keep.size() == 1u); // now 1 and 2 have all
+  BOOST_TEST(keep[0].parts.size() == 3u);
+  p.known.hold(made, peer(1));
+  BOOST_TEST(p.rounds.held(p.d, made, p.known, out));
+  BOOST_TEST(!p.rounds.kept(p.d, 5, 0));
+  (void)p.rounds.take(p.d, peer(2), {p.d.header, made, false, {}}, p.known,
+                      out);
+  BOOST_TEST(p.rounds.kept(p.d, 5, 0));
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_does_not_keep_fetches_nothing) {

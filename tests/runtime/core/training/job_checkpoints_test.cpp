@@ -228,7 +228,8 @@ BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
     for (const auto& s : all<act::send>(core.step(ev::halted{digest(next)}, 0)))
       if (const auto* m = std::get_if<seal>(&s.message)) {
         sealed = true;
-        BOOST_TEST((m->checkpoint == made));
+        BOOST_REQUIRE(!m->stored.empty());
+        BOOST_TEST((m->stored.back() == stored_checkpoint{made, {}}));
       }
     BOOST_TEST(sealed);
   }
@@ -263,11 +264,48 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1, 2}, {5, 2});
   seals[peer(2)] = make_seal(a, {}, {});
-  seals[peer(1)].checkpoint = {5, {{1}}};
+  seals[peer(1)].stored = whole({{5, {{1}}}});
   BOOST_TEST(!decide_resume(a, 1, 0, 0, seals).checkpointed);
-  seals[peer(2)].checkpoint = {5, {{1}}};
+  seals[peer(2)].stored = whole({{5, {{1}}}});
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).checkpointed);
-  seals[peer(2)].checkpoint = {5, {{1}}, 2}; // told of again: the same bytes
+  // Told of again: the same bytes.
+  seals[peer(2)].stored = whole({{5, {{1}}, 2}});
+  BOOST_TEST(decide_resume(a, 1, 0, 0, seals).checkpointed);
+}
+
+/// Of three parts: 1 has two of them, 2 has the others.
+BOOST_AUTO_TEST_CASE(stores_with_all_parts_together_hold_a_checkpoint) {
+  island_place a = make_place(1, 1, 9);
+  a.keepers = {id(1), id(2)};
+  a.sealers = {id(1), id(2), id(3)};
+  const checkpoint_ref made{5, {{1}}}, before{3, {{2}}};
+  std::map<peer_id, seal> seals;
+  for (const std::uint8_t n : {1, 2, 3})
+    seals[peer(n)] = make_seal(a, {}, {});
+  seals[peer(3)].last.version = {7, 2};
+  seals[peer(1)].stored = {{before, {}}, {made, {{2, 3}}}};
+  resume_decision d = decide_resume(a, 1, 0, 0, seals);
+  BOOST_TEST((d.checkpoint == before)); // part 2 is nowhere
+  seals[peer(2)].stored = {{made, {{0, 1}}}};
+  d = decide_resume(a, 1, 0, 0, seals);
+  BOOST_TEST((d.checkpoint == made));
+  BOOST_TEST((d.checkpoint_holders == std::vector{peer(1), peer(2)}));
+  seals[peer(1)].stored[1].lacks = {{0, 1}};
+  BOOST_TEST((decide_resume(a, 1, 0, 0, seals).checkpoint == before));
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_with_a_part_in_one_store_is_made_again) {
+  island_place a = make_place(1, 1, 9);
+  a.keepers = {id(1), id(2)};
+  std::map<peer_id, seal> seals;
+  seals[peer(1)] = make_seal(a, {0, 1, 2}, {5, 2});
+  for (const std::uint8_t n : {2, 3})
+    seals[peer(n)] = make_seal(a, {}, {});
+  const checkpoint_ref made{5, {{1}}};
+  seals[peer(1)].stored = {{made, {{2, 3}}}};
+  seals[peer(2)].stored = {{made, {{0, 1}}}};
+  BOOST_TEST(!decide_resume(a, 1, 0, 0, seals).checkpointed);
+  seals[peer(3)].stored = {{made, {{1, 2}}}};
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).checkpointed);
 }
 
@@ -280,8 +318,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
   std::map<peer_id, seal> seals;
   for (std::uint8_t n : {1, 2}) {
     seals[peer(n)] = make_seal(a, {}, {});
-    seals[peer(n)].checkpoint = rotten;
-    seals[peer(n)].older = {before};
+    seals[peer(n)].stored = whole({before, rotten});
     seals[peer(n)].last.version = {7, 3};
   }
   BOOST_TEST((decide_resume(a, 1, 0, 0, seals).checkpoint == rotten));
@@ -290,9 +327,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
   BOOST_TEST((d.checkpoint == before));
   BOOST_TEST(d.checkpoint_holders.size() == 2u);
   BOOST_TEST((d.given_up == std::vector{rotten}));
-  seals[peer(1)].checkpoint.since = 2; // told of by an earlier assignment
+  // Told of by an earlier assignment.
+  seals[peer(1)].stored.back().checkpoint.since = 2;
   BOOST_TEST((decide_resume(a, 1, 0, 0, seals).checkpoint == before));
-  seals[peer(1)].checkpoint.since = 5;
+  seals[peer(1)].stored.back().checkpoint.since = 5;
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).checkpoint.step == 6u);
 }
 

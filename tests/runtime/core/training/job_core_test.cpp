@@ -249,8 +249,8 @@ BOOST_AUTO_TEST_CASE(a_lost_unit_leads_to_the_newest_checkpoint_held) {
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1}, {40, 2});
   seals[peer(2)] = make_seal(a, {}, {});
-  seals[peer(1)].checkpoint = {20, {{1}}};
-  seals[peer(2)].checkpoint = {30, {{2}}};
+  seals[peer(1)].stored = whole({{20, {{1}}}});
+  seals[peer(2)].stored = whole({{30, {{2}}}});
   auto d = decide_resume(a, 2, 0, 0, seals);
   BOOST_TEST((d.from == resume_decision::source::checkpoint));
   BOOST_TEST((d.version == state_version{30, 9}));

@@ -47,6 +47,15 @@ make_place(std::uint32_t replicas, std::uint32_t stages, epoch since = 2) {
   return a;
 }
 
+/// What a seal says of a store with all parts of these.
+inline std::vector<stored_checkpoint>
+whole(const std::vector<checkpoint_ref>& all) {
+  std::vector<stored_checkpoint> out;
+  for (const checkpoint_ref& c : all)
+    out.push_back({c, {}});
+  return out;
+}
+
 /// Of the first island of job 7.
 inline std::uint64_t digest(const island_place& a) {
   return core::digest({7, 0}, a);

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
   BOOST_TEST((d.version == state_version{401, 9}));
   BOOST_TEST(d.checkpoint_holders.empty());
   BOOST_TEST(d.otherwise == 0u);
-  seals[peer(1)].checkpoint = old_one; // it would cost 104 steps
+  seals[peer(1)].stored = whole({old_one}); // it would cost 104 steps
   d = decide_resume(a, 2, 0, interval, seals);
   BOOST_TEST((d.checkpoint == newest));
   BOOST_TEST(d.otherwise == 300u);
@@ -94,11 +94,12 @@ BOOST_AUTO_TEST_CASE(no_peer_waits_to_save_less_than_an_interval) {
   const island_place a = make_place(1, 2, 9);
   auto seals = bereft(a);
   seals[peer(2)].heard = {newest};
-  seals[peer(1)].checkpoint = {384, {{8}}, 2};
+  seals[peer(1)].stored = whole({{384, {{8}}, 2}});
   auto d = decide_resume(a, 2, 0, interval, seals);
   BOOST_TEST(d.checkpoint.step == 384u);
   BOOST_TEST(d.checkpoint_holders.size() == 1u);
-  seals[peer(1)].checkpoint.step = 383; // one step more than the interval
+  // One step more than the interval.
+  seals[peer(1)].stored.back().checkpoint.step = 383;
   BOOST_TEST((decide_resume(a, 2, 0, interval, seals).checkpoint == newest));
   // Live state that is recent enough is better still.
   seals[peer(1)].units = make_seal(a, {0, 1, 2, 3}, {390, 2}).units;
@@ -109,7 +110,7 @@ BOOST_AUTO_TEST_CASE(no_peer_waits_to_save_less_than_an_interval) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_sealer_has_is_not_waited_for) {
   const island_place a = make_place(1, 2, 9);
   auto seals = bereft(a);
-  seals[peer(1)].checkpoint = newest;
+  seals[peer(1)].stored = whole({newest});
   seals[peer(2)].heard = {{newest.step, newest.manifest, 5}};
   const auto d = decide_resume(a, 2, 0, interval, seals);
   BOOST_TEST(d.checkpoint_holders.size() == 1u);
@@ -124,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_above_every_known_step_is_not_believed) {
     seals[peer(1)].units = make_seal(a, {0, 1, 2, 3}, {404, 2}).units;
     const checkpoint_ref lie{444, {{7}}, 2};
     if (held)
-      seals[peer(2)].checkpoint = lie;
+      seals[peer(2)].stored = whole({lie});
     else
       seals[peer(2)].heard = {lie};
     auto d = decide_resume(a, 2, 0, interval, seals);
@@ -285,7 +286,7 @@ BOOST_AUTO_TEST_CASE(a_new_keeper_gets_the_newest_checkpoint) {
   island_place a = make_place(1, 2, 9);
   a.keepers = {id(1), id(2)};
   seal theirs = make_seal(a, {0, 1, 2, 3}, {404, 2});
-  theirs.checkpoint = newest;
+  theirs.stored = whole({newest});
   sealed p(a, theirs);
   const auto kept = all<act::keep_checkpoint>(p.out);
   BOOST_REQUIRE(kept.size() == 1u);

@@ -18,17 +18,30 @@ checkpoint_ref of_step(std::uint64_t step, epoch since = 2) {
 
 BOOST_AUTO_TEST_SUITE(job_known_checkpoints)
 
-BOOST_AUTO_TEST_CASE(the_newest_is_kept_apart_from_older_ones) {
+BOOST_AUTO_TEST_CASE(the_newest_stays) {
   known_checkpoints k;
   k.hold(of_step(10), peer(1));
   BOOST_TEST((k.newest() == of_step(10)));
-  BOOST_TEST(k.older().empty());
   k.hold(of_step(20), peer(1));
   k.hold(of_step(5), peer(1));
   BOOST_TEST((k.newest() == of_step(20)));
-  BOOST_TEST((k.older() == std::set{of_step(5), of_step(10)}));
+  BOOST_TEST(k.held().size() == 3u);
   k.drop(of_step(5));
-  BOOST_TEST((k.older() == std::set{of_step(10)}));
+  k.drop(of_step(20));
+  BOOST_TEST((k.held()
+              == std::map<checkpoint_ref, part_set>{{of_step(10), {}},
+                                                    {of_step(20), {}}}));
+}
+
+BOOST_AUTO_TEST_CASE(it_knows_of_which_parts_the_store_has_files) {
+  known_checkpoints k;
+  const part_set all(part_range{0, 8}), low(part_range{0, 4});
+  BOOST_TEST(!k.has(of_step(10), {}));
+  k.hold(of_step(10), peer(1), part_set(part_range{4, 6}));
+  BOOST_TEST(k.has(of_step(10), low));
+  BOOST_TEST(!k.has(of_step(10), all));
+  k.hold(of_step(10), peer(1));
+  BOOST_TEST(k.has(of_step(10), all));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_held_was_published) {
@@ -49,7 +62,7 @@ BOOST_AUTO_TEST_CASE(one_that_is_given_up_is_gone_until_it_is_made_again) {
   BOOST_TEST(k.give_up(of_step(20)));
   BOOST_TEST(!k.give_up(of_step(20)));
   BOOST_TEST((k.newest() == of_step(10)));
-  BOOST_TEST(k.older().empty());
+  BOOST_TEST(k.held().size() == 1u);
   BOOST_TEST(k.heard().size() == 1u);
   k.hear(of_step(20), {peer(2)});
   BOOST_TEST(k.heard().size() == 1u);
@@ -69,8 +82,8 @@ BOOST_AUTO_TEST_CASE(of_each_kind_only_the_newest_are_kept) {
   known_checkpoints k;
   for (std::uint64_t step = 1; step <= 30; ++step)
     k.hold(of_step(step), peer(1));
-  BOOST_TEST(k.older().size() == known_checkpoints::older_max);
-  BOOST_TEST(k.older().rbegin()->step == 29u);
+  BOOST_TEST(k.held().size() == known_checkpoints::held_max);
+  BOOST_TEST(k.newest().step == 30u);
   BOOST_TEST(k.heard().size() == known_checkpoints::heard_max);
   for (std::uint64_t step = 31; step <= 60; ++step)
     (void)k.give_up(of_step(step));

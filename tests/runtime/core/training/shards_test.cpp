@@ -148,6 +148,61 @@ BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
               == peers{peer(1), peer(4)})); // no other peer: it tries again
 }
 
+/// 1 2 | 3 4 and two more, 5 and 6; each part in two stores.
+BOOST_AUTO_TEST_CASE(keepers_share_the_parts_evenly) {
+  constexpr std::uint32_t parts = 402;
+  island_place a = make_place(2, 2, parts - 2);
+
+  const auto id = [](std::uint8_t n) { return member_id{peer(n), 1}; };
+  a.keepers = {id(1), id(4)};
+  const auto kept = [&](std::uint8_t n, std::vector<peer_id> unable = {}) {
+    return parts_kept_by(peer(n), a, parts, unable);
+  };
+  const part_set all(part_range{0, parts});
+  BOOST_TEST((kept(1) == all));
+  BOOST_TEST(kept(2).empty());
+  BOOST_TEST((kept(2, {peer(4)}) == all));
+  BOOST_TEST((parts_gathered_by(peer(2), a, parts, {}) == all));
+  a.part_keepers = {id(1), id(2), id(4), id(5), id(6)};
+  const auto stores = [&](std::vector<peer_id> unable = {}) {
+    std::vector<std::size_t> out(parts);
+    for (std::uint8_t n = 1; n <= 6; ++n)
+      for (const part_index p : kept(n, unable))
+        ++out[p];
+    return out;
+  };
+  const std::vector<std::size_t> two(parts, 2);
+  BOOST_TEST(stores() == two, boost::test_tools::per_element());
+  BOOST_TEST(stores({peer(5)}) == two, boost::test_tools::per_element());
+  BOOST_TEST(kept(3).empty());
+  BOOST_TEST((parts_gathered_by(peer(2), a, parts, {}) == kept(2)));
+  for (const std::uint8_t n : {1, 2, 4, 5, 6})
+    BOOST_TEST((kept(n).size() > 120 && kept(n).size() < 200)); // 161 each
+  // Without 5 the others have what they had, and its parts.
+  BOOST_TEST(kept(5, {peer(5)}).empty());
+  for (const std::uint8_t n : {1, 2, 4, 6}) {
+    BOOST_TEST(kept(n, {peer(5)}).includes(kept(n)));
+    part_set more = kept(n, {peer(5)});
+    more.remove(kept(n));
+    BOOST_TEST(kept(5).includes(more));
+  }
+  // Too few are able: those that are left have all.
+  const std::vector<peer_id> most{peer(1), peer(2), peer(3), peer(4)};
+  BOOST_TEST((kept(5, most) == all));
+  BOOST_TEST((kept(6, most) == all));
+}
+
+BOOST_AUTO_TEST_CASE(each_part_must_be_in_so_many_stores) {
+  const part_set none, low(part_range{0, 2}), high(part_range{2, 4});
+  BOOST_TEST(everywhere(4, 1, {none}));
+  BOOST_TEST(!everywhere(4, 1, {}));
+  BOOST_TEST(!everywhere(4, 1, {low}));
+  BOOST_TEST(everywhere(4, 1, {low, high}));
+  BOOST_TEST(!everywhere(4, 2, {low, high}));
+  BOOST_TEST(everywhere(4, 2, {low, high, none}));
+  BOOST_TEST(everywhere(2, 1, {high})); // of parts that are not there
+}
+
 BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
   island_place a = make_place(2, 2, 12); // 1 2 | 3 4
   a.checkpointer = {peer(1), 1};

@@ -92,8 +92,12 @@ seal seal_of(const choice& below, const island_place& a, std::uint32_t blocks) {
   s.last.replicas = std::uint32_t(below(2));
   s.stop_step = below(4) == 0 ? below(6) : 0;
   s.evaluated = below(6);
-  s.checkpoint = checkpoint(below);
-  s.older = some(below);
+  for (const checkpoint_ref& c : some(below)) {
+    auto& stored = s.stored.emplace_back(stored_checkpoint{c, {}});
+    for (std::uint64_t n = below(3); n > 0; --n)
+      stored.lacks.push_back(
+        {std::uint32_t(below(blocks + 3)), std::uint32_t(below(blocks + 4))});
+  }
   s.given_up = some(below);
   s.heard = some(below);
   s.known = version(below);
@@ -164,6 +168,15 @@ void check_live(const sealed_place& s, const resume_decision& d) {
     }
 }
 
+bool has_part(const seal& s, const checkpoint_ref& c, part_index part) {
+  return std::ranges::any_of(s.stored, [&](const stored_checkpoint& stored) {
+    return stored.checkpoint.manifest == c.manifest
+           && std::ranges::none_of(stored.lacks, [&](const part_range& r) {
+                return r.contains(part);
+              });
+  });
+}
+
 void check_checkpoint(const sealed_place& s, const resume_decision& d) {
   require(d.checkpoint.manifest != blob_digest{}, "the checkpoint exists");
   require(d.checkpoint.step <= d.last, "it is of a step that was committed");
@@ -172,6 +185,15 @@ void check_checkpoint(const sealed_place& s, const resume_decision& d) {
           "the run goes on at it");
   require(!d.checkpoint_holders.empty() || d.costly,
           "one that nobody has is named only where that saves something");
+  if (d.checkpoint_holders.empty())
+    return;
+  for (part_index part = 0; part < s.blocks + 2; ++part)
+    require(std::ranges::any_of(s.seals,
+                                [&](const auto& sealed) {
+                                  return has_part(sealed.second, d.checkpoint,
+                                                  part);
+                                }),
+            "somebody here has each part of it");
 }
 
 } // namespace

@@ -14,6 +14,7 @@ void checkpoint_rounds::halt() {
   left_out_.clear();
   publisher_ = {};
   refusing_.clear();
+  stores_.clear();
 }
 
 bool checkpoint_rounds::resume(const resume_decision& to,
@@ -29,11 +30,9 @@ bool checkpoint_rounds::resume(const resume_decision& to,
 void checkpoint_rounds::keep_newest(const duty& d, const resume_decision& to,
                                     const known_checkpoints& known,
                                     job_actions& out) const {
-  if (to.checkpoint_holders.empty() || known.newest() >= to.checkpoint
-      || !keeps(d, to.unable))
-    return;
-  out.emplace_back(
-    job_action::keep_checkpoint{to.checkpoint, to.checkpoint_holders.front()});
+  if (!to.checkpoint_holders.empty())
+    keep(share(d, to.unable), to.checkpoint, to.checkpoint_holders.front(),
+         known, out);
 }
 
 // ---- Begun -----------------------------------------------------------------
@@ -97,7 +96,9 @@ bool checkpoint_rounds::take(const duty& d, const job_event::checkpointed& e,
     if (!late)
       pace_.published(e.step, current);
     m.checkpoint.manifest = e.manifest;
-    known.hold(m.checkpoint, d.self);
+    known.hold(m.checkpoint, d.self, e.lacks);
+    // It has not gathered what others refused to keep before.
+    keep(share(d, m.unable), m.checkpoint, d.self, known, out);
     out.emplace_back(
       job_action::checkpoint_known{m.checkpoint, d.self, e.bytes, m.unable});
   } else {
@@ -143,11 +144,13 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
     published_by_ = from;
   }
   bool ends = false;
-  if (exists && keeps(d, m.unable)) {
-    if (d.mine(m.header) && known.newest() == m.checkpoint)
-      ends = say_kept(d, known.newest(), out);
-    else if (!repeated && known.newest() < m.checkpoint)
-      out.emplace_back(job_action::keep_checkpoint{m.checkpoint, from});
+  if (const part_set parts = exists ? share(d, m.unable) : part_set{};
+      !parts.empty()) {
+    if (d.mine(m.header) && known.newest() == m.checkpoint
+        && known.has(m.checkpoint, parts))
+      ends = say_kept(d, m.checkpoint, known, out);
+    else if (!repeated)
+      keep(parts, m.checkpoint, from, known, out);
   } else if (exists && d.mine(m.header) && refusing_.contains(d.self)) {
     // The peer that is to keep it instead may not have heard.
     send_to(d.sealers, d.self, have_checkpoint{d.header, m.checkpoint, true},
@@ -176,13 +179,21 @@ bool checkpoint_rounds::newer_told(const job_header& header,
 
 // ---- Kept ------------------------------------------------------------------
 
-bool checkpoint_rounds::keeps(const duty& d,
-                              const std::vector<peer_id>& unable) const {
+/// The parts that our store should have; none: we are no keeper.
+part_set
+checkpoint_rounds::share(const duty& d, std::vector<peer_id> unable) const {
   if (!d.place)
-    return false;
-  std::vector<peer_id> out(unable);
-  out.insert(out.end(), refusing_.begin(), refusing_.end());
-  return std::ranges::binary_search(checkpoint_keepers(*d.place, out), d.self);
+    return {};
+  unable.insert(unable.end(), refusing_.begin(), refusing_.end());
+  return parts_kept_by(d.self, *d.place, parts_, unable);
+}
+
+/// Has our store get the parts, unless it has them, or a newer checkpoint.
+void checkpoint_rounds::keep(const part_set& parts, const checkpoint_ref& c,
+                             const peer_id& at, const known_checkpoints& known,
+                             job_actions& out) const {
+  if (!parts.empty() && known.newest() <= c && !known.has(c, parts))
+    out.emplace_back(job_action::keep_checkpoint{c, parts, at});
 }
 
 /// @pre d.place
@@ -206,33 +217,64 @@ bool checkpoint_rounds::kept(const duty& d, std::uint64_t step,
 bool checkpoint_rounds::take(const duty& d, const peer_id& from,
                              const have_checkpoint& m, known_checkpoints& known,
                              job_actions& out) {
-  if (from == published_by_ || !std::ranges::binary_search(d.sealers, from))
+  // A publisher that shares the parts says if it has got more of them.
+  if ((from == published_by_ && d.place->part_keepers.empty())
+      || !std::ranges::binary_search(d.sealers, from))
     return false;
   if (!m.refused) {
     refusing_.erase(from);
     known.hear(m.checkpoint, {from});
-    kept_ = std::max(kept_, m.checkpoint.step + 1);
+    stored(d, m.checkpoint, from, part_set(m.lacks));
     return true;
   }
   if (!refusing_.insert(from).second)
     return false;
-  if (d.mine(last_.header) && last_.checkpoint.manifest != blob_digest{}
-      && published_by_ != d.self && known.newest() < last_.checkpoint
-      && keeps(d, last_.unable))
-    out.emplace_back(
-      job_action::keep_checkpoint{last_.checkpoint, published_by_});
+  if (d.mine(last_.header) && last_.checkpoint.manifest != blob_digest{})
+    keep(share(d, last_.unable), last_.checkpoint, published_by_, known, out);
   return true;
+}
+
+/// A store has it: looks whether each part is in two. The publisher's has what
+/// it has gathered, or more as it said.
+void checkpoint_rounds::stored(const duty& d, const checkpoint_ref& c,
+                               const peer_id& at, const part_set& lacks) {
+  if (kept_ > c.step)
+    return;
+  auto& stores = stores_[c];
+  stores[at] = lacks;
+  std::vector<part_set> all;
+  for (const auto& [peer, what] : stores)
+    all.push_back(what);
+  const bool told = last_.checkpoint == c && d.mine(last_.header);
+  const peer_id& publisher = told ? published_by_ : publisher_;
+  if (!stores.contains(publisher))
+    all.emplace_back(part_range{0, parts_})
+      .remove(parts_gathered_by(publisher, *d.place, parts_,
+                                told ? last_.unable : unable_));
+  const std::size_t wanted =
+    d.place->part_keepers.empty()
+      ? 2
+      : std::min<std::size_t>(2, d.place->keepers.size());
+  if (everywhere(parts_, wanted, all)) {
+    kept_ = c.step + 1;
+    std::erase_if(stores_,
+                  [&](const auto& s) { return s.first.step <= c.step; });
+  } else if (stores_.size() > begun_max) {
+    stores_.erase(stores_.begin());
+  }
 }
 
 /// To the peers that wait for it at the end.
 bool checkpoint_rounds::say_kept(const duty& d, const checkpoint_ref& newest,
+                                 const known_checkpoints& known,
                                  job_actions& out) {
-  if (published_by_ == d.self)
+  if (published_by_ == d.self && d.place->part_keepers.empty())
     return false;
   refusing_.erase(d.self);
-  send_to(d.participants, d.self, have_checkpoint{d.header, newest, false},
-          out);
-  kept_ = std::max(kept_, newest.step + 1);
+  const part_set& lacks = known.held().at(newest);
+  send_to(d.participants, d.self,
+          have_checkpoint{d.header, newest, false, lacks.runs()}, out);
+  stored(d, newest, d.self, lacks);
   return true;
 }
 
@@ -249,9 +291,9 @@ bool checkpoint_rounds::take(const duty& d, const job_event::keep_refused& e,
 bool checkpoint_rounds::held(const duty& d, const checkpoint_ref& c,
                              const known_checkpoints& known, job_actions& out) {
   if (known.newest() != c || !d.place || !d.mine(last_.header)
-      || c != last_.checkpoint)
+      || c != last_.checkpoint || !known.has(c, share(d, last_.unable)))
     return false;
-  return say_kept(d, c, out);
+  return say_kept(d, c, known, out);
 }
 
 void checkpoint_rounds::repeat(const duty& d,

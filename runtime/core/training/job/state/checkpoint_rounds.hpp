@@ -11,6 +11,7 @@
 // of those that are published.
 #pragma once
 
+#include "runtime/core/state/parts.hpp"
 #include "runtime/core/training/checkpoint_pace.hpp"
 #include "runtime/core/training/job/state/duty.hpp"
 #include "runtime/core/training/job/state/known_checkpoints.hpp"
@@ -31,8 +32,9 @@ public:
   static constexpr std::size_t begun_max = 8;
 
   /// @param every see checkpoint_pace
-  explicit checkpoint_rounds(std::uint64_t every)
-    : every_(every), pace_(every) {}
+  /// @param blocks of the model
+  checkpoint_rounds(std::uint64_t every, std::uint32_t blocks)
+    : every_(every), parts_(part_table(blocks).count()), pace_(every) {}
 
   /// Another assignment is taken up.
   void halt();
@@ -40,8 +42,8 @@ public:
   /// @returns whether the checkpoint of that step is in too few stores and is
   ///          to be made again
   bool resume(const resume_decision& to, std::uint64_t origin_step);
-  /// A new keeper gets the checkpoint that the earlier ones had: their disks
-  /// may fail next.
+  /// A new keeper gets its parts of the checkpoint that the earlier ones had:
+  /// their disks may fail next.
   void keep_newest(const duty& d, const resume_decision& to,
                    const known_checkpoints& known, job_actions& out) const;
   /// The state at `step` is in as many stores as wanted.
@@ -88,7 +90,7 @@ public:
             known_checkpoints& known, job_actions& out);
   /// Our disk refuses one that we are to keep.
   bool take(const duty& d, const job_event::keep_refused& e, job_actions& out);
-  /// Our store has this one.
+  /// Our store has this one, or more parts of it.
   bool held(const duty& d, const checkpoint_ref& c,
             const known_checkpoints& known, job_actions& out);
 
@@ -114,14 +116,20 @@ private:
   void result_known(std::uint64_t step, nanoseconds now);
   [[nodiscard]] bool
   newer_told(const job_header& header, std::uint64_t step) const;
-  [[nodiscard]] bool
-  keeps(const duty& d, const std::vector<peer_id>& unable) const;
+  [[nodiscard]] part_set
+  share(const duty& d, std::vector<peer_id> unable) const;
+  void keep(const part_set& parts, const checkpoint_ref& c, const peer_id& at,
+            const known_checkpoints& known, job_actions& out) const;
   [[nodiscard]] std::vector<peer_id> keepers_of_last(const duty& d) const;
   void say_failed(const duty& d, const peer_id& from,
                   const checkpoint_published& m, job_actions& out) const;
-  bool say_kept(const duty& d, const checkpoint_ref& newest, job_actions& out);
+  bool say_kept(const duty& d, const checkpoint_ref& newest,
+                const known_checkpoints& known, job_actions& out);
+  void stored(const duty& d, const checkpoint_ref& c, const peer_id& at,
+              const part_set& lacks);
 
   std::uint64_t every_;
+  std::uint32_t parts_; ///< number of them
   checkpoint_pace pace_;
   bool slow_reported_ = false;  ///< checkpoints_slow was emitted
   std::vector<peer_id> unable_; ///< to write, as agreed; ascending
@@ -134,6 +142,9 @@ private:
   std::set<peer_id> refusing_; ///< peers that refuse to keep it
   std::uint64_t reported_ = 0; ///< newest step + 1 whose result is known
   std::uint64_t kept_ = 0;     ///< newest step + 1 in a second store
+  /// What stores other than the publisher's lack of checkpoints that are not in
+  /// enough of them yet.
+  std::map<checkpoint_ref, std::map<peer_id, part_set>> stores_;
   nanoseconds waits_since_ = 0;
 };
 

@@ -17,15 +17,26 @@ void known_checkpoints::hear(const checkpoint_ref& c,
     heard_.erase(heard_.begin());
 }
 
-void known_checkpoints::hold(const checkpoint_ref& c, const peer_id& self) {
+void known_checkpoints::hold(const checkpoint_ref& c, const peer_id& self,
+                             const part_set& lacks) {
   hear(c, {self});
-  if (c == newest_)
-    return;
-  older_.insert(std::min(c, newest_));
-  newest_ = std::max(c, newest_);
-  older_.erase(checkpoint_ref{});
-  if (older_.size() > older_max)
-    older_.erase(older_.begin());
+  held_[c] = lacks;
+  if (held_.size() > held_max)
+    held_.erase(held_.begin());
+}
+
+void known_checkpoints::drop(const checkpoint_ref& c) {
+  if (c != newest())
+    held_.erase(c);
+}
+
+bool known_checkpoints::has(const checkpoint_ref& c,
+                            const part_set& parts) const {
+  const auto at = held_.find(c);
+  return at != held_.end()
+         && std::ranges::none_of(at->second.runs(), [&](const part_range& r) {
+              return parts.overlaps(r);
+            });
 }
 
 bool known_checkpoints::give_up(const checkpoint_ref& c) {
@@ -34,11 +45,8 @@ bool known_checkpoints::give_up(const checkpoint_ref& c) {
   given_up_.push_back(c);
   if (given_up_.size() > given_up_max)
     given_up_.erase(given_up_.begin());
-  std::erase_if(older_, [&](const auto& held) { return is_given_up(held); });
-  if (is_given_up(newest_)) {
-    newest_ = older_.empty() ? checkpoint_ref{} : *older_.rbegin();
-    older_.erase(newest_);
-  }
+  std::erase_if(held_,
+                [&](const auto& held) { return is_given_up(held.first); });
   std::erase_if(heard_,
                 [&](const auto& told) { return is_given_up(told.first); });
   return true;

@@ -1,6 +1,6 @@
 // runtime/core/training/job/state/known_checkpoints.hpp -- which checkpoints exist:
-// those that our store holds, those that were published, and those that no peer
-// has whole.
+// those that our store holds, with the parts that it lacks, those that were
+// published, and those that are whole nowhere.
 //
 // A checkpoint that is given up is neither held nor heard of any more, and stays
 // so; one that is made again later is another one (is_given_up).
@@ -19,27 +19,31 @@ namespace shoal::core {
 class known_checkpoints {
 public:
   static constexpr std::size_t given_up_max = 8;
-  static constexpr std::size_t older_max = 8;
+  static constexpr std::size_t held_max = 9;
   static constexpr std::size_t heard_max = 8;
 
   /// The checkpoint was published, and `holders` have it.
   void hear(const checkpoint_ref& c, const std::vector<peer_id>& holders);
-  /// Our store has all of it. @param self this peer
-  void hold(const checkpoint_ref& c, const peer_id& self);
-  /// Our store no longer has it.
-  void drop(const checkpoint_ref& c) { older_.erase(c); }
+  /// Our store has it, but for the parts `lacks`. @param self this peer
+  void hold(const checkpoint_ref& c, const peer_id& self,
+            const part_set& lacks = {});
+  /// Our store no longer has it. The newest stays.
+  void drop(const checkpoint_ref& c);
   /// No peer has all of it. @returns false if that was known
   bool give_up(const checkpoint_ref& c);
   [[nodiscard]] bool is_given_up(const checkpoint_ref& c) const;
 
+  /// Those held here, with the parts that our store lacks.
+  [[nodiscard]] const std::map<checkpoint_ref, part_set>&
+  held() const noexcept {
+    return held_;
+  }
   /// The newest held here; no manifest: none.
-  [[nodiscard]] const checkpoint_ref& newest() const noexcept {
-    return newest_;
+  [[nodiscard]] checkpoint_ref newest() const {
+    return held_.empty() ? checkpoint_ref{} : held_.rbegin()->first;
   }
-  /// Others that are held here.
-  [[nodiscard]] const std::set<checkpoint_ref>& older() const noexcept {
-    return older_;
-  }
+  /// Whether our store has these parts of it.
+  [[nodiscard]] bool has(const checkpoint_ref& c, const part_set& parts) const;
   [[nodiscard]] const std::vector<checkpoint_ref>& given_up() const noexcept {
     return given_up_;
   }
@@ -54,8 +58,7 @@ public:
 
 private:
   std::map<checkpoint_ref, std::set<peer_id>> heard_;
-  checkpoint_ref newest_;
-  std::set<checkpoint_ref> older_;
+  std::map<checkpoint_ref, part_set> held_; ///< with what is lacking
   std::vector<checkpoint_ref> given_up_;
 };
 
