@@ -4,7 +4,6 @@
 // instruction sets are those of the unpacked weights. Activations that are
 // exact in 8 bits, and so in bf16, tell wrong sums from rounding: then few
 // tokens must agree as floats do, and many as weights rounded to bf16 do.
-#include "kernels/cpu/isa/features.hpp"
 #include "kernels/packed_weight.hpp"
 #include "tests/kernels/harness.hpp"
 
@@ -13,14 +12,6 @@
 #include <cmath>
 #include <cstring>
 #include <ostream>
-
-namespace shoal::kernels {
-
-std::ostream& operator<<(std::ostream& out, weight_type type) {
-  return out << name_of(type);
-}
-
-} // namespace shoal::kernels
 
 namespace shoal::tests {
 
@@ -90,27 +81,6 @@ times(kernels::backend& on, const floats& x, const kernels::packed_weight& w) {
   floats y(rows * w.rows(), -1);
   on.packed_matmul(matrix(y, w.rows()), matrix(x, w.cols()), w);
   return y;
-}
-
-/// Calls `body` with each set of the instructions beyond Highway that this
-/// machine has.
-template <class Body>
-void for_each_feature(Body body) {
-  using kernels::cpu::features;
-  features before;
-  bool first = true;
-  for (auto limit : {features{}, features{true, false, false},
-                     features{true, true, false}, features{true, true, true}}) {
-    kernels::cpu::limit_features(limit);
-    const auto now = kernels::cpu::usable_features();
-    if (first || !(now == before)) {
-      BOOST_TEST_CONTEXT("features " << to_string(now)) {
-        body();
-      }
-    }
-    before = now;
-    first = false;
-  }
 }
 
 /// Root of the mean squared error, relative to that of the values.
