@@ -5,7 +5,9 @@
 // of 64, whatever the first one of the call or of a window is. For each tile of
 // keys: a copy of the keys with positions side by side, and the scores of all
 // rows of the block. Then the softmax of each row. Then for each tile of values
-// its sum with the probabilities, which is added to the output.
+// a copy of them, and their sum with the probabilities, which is added to the
+// output. In the cache itself, rows of the same head may share a few sets of the
+// processor's caches.
 //
 // every sum of a row has an order that depends on its position alone: a
 // score is a sum over h, ascending; the exponentials of a row are added in
@@ -34,11 +36,16 @@
 #define SHOAL_KERNELS_CACHED_ATTENTION
 namespace shoal::kernels::cpu {
 
-/// Positions of a tile: its keys of 64 values are 16 KiB.
+/// Positions of a tile: its keys or values of 64 numbers are 16 KiB.
 inline constexpr std::size_t key_tile = 64;
 /// Rows of a block: their scores for 512 keys are 128 KiB, which stays in the
 /// second-level cache together with a tile. More rows share the copy of a tile.
 inline constexpr std::size_t row_block_cached = 64;
+
+/// Values of a head, rounded up to whole registers of 16 lanes.
+constexpr std::size_t padded_head(std::size_t size) {
+  return (size + 15) / 16 * 16;
+}
 
 /// A query head of a token.
 struct cached_row {
@@ -67,15 +74,62 @@ namespace shoal::kernels::cpu::HWY_NAMESPACE {
 constexpr std::size_t tile_rows = 6;
 constexpr std::size_t tile_columns = hn::MaxLanes(tag()) == 16 ? 4 : 2;
 
+/// Prefetches the row that is copied `rows_ahead` rows later: the processor's own
+/// prefetcher does not follow rows that are far apart.
+constexpr std::size_t rows_ahead = 16;
+HWY_INLINE void
+fetch_row(const float* row, std::size_t stride, std::size_t size) {
+  for (std::size_t h = 0; h < size; h += 16)
+    __builtin_prefetch(row + rows_ahead * stride + h);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+/// Writes the blocks of four lanes of v, each to the fourth column after the one
+/// before.
+template <class D>
+HWY_INLINE void store_blocks(D d, hn::Vec<D> v, float* to) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), to);
+    store_blocks(half, hn::UpperHalf(half, v), to + hn::Lanes(half) * key_tile);
+  } else {
+    hn::StoreU(v, d, to);
+  }
+}
+
+/// A register of each of four keys to columns of four.
+HWY_INLINE void turn_register(const float* k, std::size_t stride, float* to) {
+  const tag d;
+  const hn::Repartition<double, tag> pairs;
+  const auto a = hn::LoadU(d, k), b = hn::LoadU(d, k + stride);
+  const auto c = hn::LoadU(d, k + 2 * stride), e = hn::LoadU(d, k + 3 * stride);
+  const auto both = [&](vec x, vec y, float* column) HWY_ATTR {
+    const auto low = hn::BitCast(pairs, x), high = hn::BitCast(pairs, y);
+    store_blocks(d, hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                 column);
+    store_blocks(d, hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)),
+                 column + key_tile);
+  };
+  both(hn::InterleaveLower(d, a, b), hn::InterleaveLower(d, c, e), to);
+  both(hn::InterleaveUpper(d, a, b), hn::InterleaveUpper(d, c, e),
+       to + 2 * key_tile);
+}
+#endif
+
 /// Copies `count` <= key_tile keys to columns: to[h * key_tile + j]. The columns
 /// past the last are 0.
 void turn_keys(const float* k, std::size_t stride, std::size_t count,
                std::size_t size, float* to) {
   for (std::size_t j = 0; j < count; j += 4, k += 4 * stride, to += 4) {
     const auto rows = std::min<std::size_t>(4, count - j);
+    for (std::size_t r = 0; r != rows; ++r)
+      fetch_row(k + r * stride, stride, size);
     std::size_t h = 0;
-    for (; rows == 4 && h + 4 <= size; h += 4)
-      turn_4(k + h, stride, to + h * key_tile, key_tile);
+#if HWY_TARGET != HWY_SCALAR
+    const auto lanes = hn::Lanes(tag());
+    for (; rows == 4 && h + lanes <= size; h += lanes)
+      turn_register(k + h, stride, to + h * key_tile);
+#endif
     for (; h != size; ++h)
       for (std::size_t r = 0; r != 4; ++r)
         to[h * key_tile + r] = r < rows ? k[r * stride + h] : 0;
@@ -83,6 +137,15 @@ void turn_keys(const float* k, std::size_t stride, std::size_t count,
   const auto whole = (count + 3) / 4 * 4;
   for (std::size_t h = 0; h != size && whole != key_tile; ++h)
     std::fill_n(to + h * key_tile, key_tile - whole, 0.0f);
+}
+
+/// Copies `count` rows of values to rows of `width` numbers, 0 past the last.
+void copy_values(const float* v, std::size_t stride, std::size_t count,
+                 std::size_t size, std::size_t width, float* to) {
+  for (std::size_t j = 0; j != count; ++j, v += stride, to += width) {
+    fetch_row(v, stride, size);
+    std::fill(std::copy_n(v, size, to), to + width, 0.0f);
+  }
 }
 
 /// The scores of `Rows` rows, `width` values apart, with a tile's keys.
@@ -157,30 +220,27 @@ float softmax_scores(float* s, std::size_t first, std::size_t last,
   return sum_of(total);
 }
 
-/// Where the probabilities and values of a tile lie: indices are positions.
+/// Where the numbers of a tile and of some rows lie.
 struct value_tile {
-  const float* p;
-  std::size_t width; ///< from one row to the next
-  const float* v;
-  std::size_t stride;
+  const float* p; ///< probabilities, by row and position
+  std::size_t p_width;
+  const float* v;    ///< values, by position
+  float* o;          ///< outputs, by row
+  std::size_t width; ///< of rows of v and o: whole registers
 };
 
 /// Adds the sums of `Rows` rows over positions [first[r], last[r]) of a tile to
-/// `Columns` registers of outputs from h on, of the last of which `count` values
-/// exist. @pre first and last rise with r, and all rows see a position
-template <std::size_t Rows, std::size_t Columns, bool Partial>
-HWY_INLINE void add_values(const cached_row* rows, const value_tile& t,
-                           const std::size_t* first, const std::size_t* last,
-                           std::size_t h, std::size_t count) {
+/// `Columns` registers of outputs from h on.
+/// @pre first and last rise with r, and all rows see a position
+template <std::size_t Rows, std::size_t Columns>
+HWY_INLINE void add_values(const value_tile& t, const std::size_t* first,
+                           const std::size_t* last, std::size_t h) {
   const tag d;
   const auto lanes = hn::Lanes(d);
   const float* p[Rows];
   for (std::size_t r = 0; r != Rows; ++r)
-    p[r] = t.p + r * t.width;
-  const auto value = [&](std::size_t j, std::size_t c) HWY_ATTR {
-    const float* const from = t.v + j * t.stride + h + c * lanes;
-    return Partial ? load(d, from, count) : hn::LoadU(d, from);
-  };
+    p[r] = t.p + r * t.p_width;
+  const float* const v = t.v + h;
   vec sums[Rows][Columns];
 #pragma GCC unroll 6
   for (std::size_t r = 0; r != Rows; ++r)
@@ -193,12 +253,14 @@ HWY_INLINE void add_values(const cached_row* rows, const value_tile& t,
     for (auto j = first[r]; j != begin; ++j)
 #pragma GCC unroll 4
       for (std::size_t c = 0; c != Columns; ++c)
-        sums[r][c] = hn::MulAdd(hn::Set(d, p[r][j]), value(j, c), sums[r][c]);
+        sums[r][c] =
+          hn::MulAdd(hn::Set(d, p[r][j]),
+                     hn::LoadU(d, v + j * t.width + c * lanes), sums[r][c]);
   for (auto j = begin; j != end; ++j) {
     vec columns[Columns];
 #pragma GCC unroll 4
     for (std::size_t c = 0; c != Columns; ++c)
-      columns[c] = value(j, c);
+      columns[c] = hn::LoadU(d, v + j * t.width + c * lanes);
 #pragma GCC unroll 6
     for (std::size_t r = 0; r != Rows; ++r) {
       const auto x = hn::Set(d, p[r][j]);
@@ -212,31 +274,27 @@ HWY_INLINE void add_values(const cached_row* rows, const value_tile& t,
     for (auto j = end; j != last[r]; ++j)
 #pragma GCC unroll 4
       for (std::size_t c = 0; c != Columns; ++c)
-        sums[r][c] = hn::MulAdd(hn::Set(d, p[r][j]), value(j, c), sums[r][c]);
+        sums[r][c] =
+          hn::MulAdd(hn::Set(d, p[r][j]),
+                     hn::LoadU(d, v + j * t.width + c * lanes), sums[r][c]);
 #pragma GCC unroll 6
   for (std::size_t r = 0; r != Rows; ++r)
 #pragma GCC unroll 4
     for (std::size_t c = 0; c != Columns; ++c) {
-      float* const o = rows[r].o + h + c * lanes;
-      if (Partial)
-        store(hn::Add(load(d, o, count), sums[r][c]), d, o, count);
-      else
-        hn::StoreU(hn::Add(hn::LoadU(d, o), sums[r][c]), d, o);
+      float* const o = t.o + r * t.width + h + c * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, o), sums[r][c]), d, o);
     }
 }
 
 template <std::size_t Rows>
-void value_rows(const cached_row* rows, const value_tile& t,
-                const std::size_t* first, const std::size_t* last,
-                std::size_t size) {
+void value_rows(const value_tile& t, const std::size_t* first,
+                const std::size_t* last) {
   const auto lanes = hn::Lanes(tag());
   std::size_t h = 0;
-  for (; h + tile_columns * lanes <= size; h += tile_columns * lanes)
-    add_values<Rows, tile_columns, false>(rows, t, first, last, h, lanes);
-  for (; h + lanes <= size; h += lanes)
-    add_values<Rows, 1, false>(rows, t, first, last, h, lanes);
-  if (h != size)
-    add_values<Rows, 1, true>(rows, t, first, last, h, size - h);
+  for (; h + tile_columns * lanes <= t.width; h += tile_columns * lanes)
+    add_values<Rows, tile_columns>(t, first, last, h);
+  for (; h != t.width; h += lanes)
+    add_values<Rows, 1>(t, first, last, h);
 }
 
 /// Calls body with the number of rows as a constant.
@@ -270,11 +328,15 @@ std::size_t together(const cached_block& b, std::size_t r,
 }
 
 /// `memory` has room for the scores of all rows, which begin at position
-/// `begin`, in rows of `width`, and for a tile of keys after them.
+/// `begin`, in rows of `width`, and then for a tile of keys or values and for
+/// the outputs of all rows, in rows of padded_head() values.
 void attend_block(const cached_block& b, std::size_t begin, std::size_t width,
                   float* memory) {
   const auto size = b.k_PH.cols;
   auto* const keys = memory + b.count * width;
+  auto* const values = keys;
+  const auto o_width = padded_head(size);
+  auto* const outputs = keys + key_tile * o_width;
   const auto end = b.rows[b.count - 1].last;
   const auto sees = [&](std::size_t r, std::size_t tile) {
     return b.rows[r].first < tile + key_tile && b.rows[r].last > tile;
@@ -297,10 +359,12 @@ void attend_block(const cached_block& b, std::size_t begin, std::size_t width,
   for (std::size_t r = 0; r != b.count; ++r) {
     sums[r] = softmax_scores(memory + r * width, b.rows[r].first - begin,
                              b.rows[r].last - begin, b.softcap);
-    std::fill_n(b.rows[r].o, size, 0.0f);
   }
+  std::fill_n(outputs, b.count * o_width, 0.0f);
   for (auto tile = begin; tile < end; tile += key_tile) {
     const auto tile_end = tile + key_tile;
+    copy_values(b.v_PH.row(tile), b.v_PH.stride, std::min(key_tile, end - tile),
+                size, o_width, values);
     for (std::size_t r = 0; r != b.count;) {
       if (!sees(r, tile)) {
         ++r;
@@ -312,20 +376,20 @@ void attend_block(const cached_block& b, std::size_t begin, std::size_t width,
         first[i] = std::max(b.rows[r + i].first, tile) - tile;
         last[i] = std::min(b.rows[r + i].last, tile_end) - tile;
       }
-      const value_tile t{memory + r * width + (tile - begin), width,
-                         b.v_PH.row(tile), b.v_PH.stride};
-      with_rows(n, [&](auto rows) HWY_ATTR {
-        value_rows<rows()>(&b.rows[r], t, first, last, size);
-      });
+      const value_tile t{memory + r * width + (tile - begin), width, values,
+                         outputs + r * o_width, o_width};
+      with_rows(n, [&](auto rows)
+                     HWY_ATTR { value_rows<rows()>(t, first, last); });
       r += n;
     }
   }
   const tag d;
   for (std::size_t r = 0; r != b.count; ++r) {
-    float* const o = b.rows[r].o;
+    const float* const o = outputs + r * o_width;
+    float* const to = b.rows[r].o;
     const auto factor = hn::Set(d, 1.0f / sums[r]);
     each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
-      store(hn::Mul(load(d, o + i, n), factor), d, o + i, n);
+      store(hn::Mul(hn::LoadU(d, o + i), factor), d, to + i, n);
     });
   }
 }
@@ -373,7 +437,8 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
     const auto width =
       (b.rows[b.count - 1].last - begin + key_tile - 1) / key_tile * key_tile;
     auto* const memory = attention_[worker].at_least(
-      (b.count * width + H * key_tile) * sizeof(float));
+      (b.count * width + (key_tile + b.count) * padded_head(H))
+      * sizeof(float));
     HWY_DYNAMIC_DISPATCH(attend_block)
     (b, begin, width, reinterpret_cast<float*>(memory));
   };

@@ -99,10 +99,14 @@ public:
   }
 
 private:
+  bool wanted(const std::string& name) const {
+    return name.find(only_) != std::string::npos;
+  }
+
   /// Measures and prints `run` if its name is asked for.
   void
   line(const std::string& name, const call& run, double flops, double bytes) {
-    if (name.find(only_) == std::string::npos)
+    if (!wanted(name))
       return;
     const timing t = measure(run);
     std::printf("%-32s %9.1f us +- %4.1f %%", name.c_str(), t.median * 1e6,
@@ -247,6 +251,10 @@ private:
 
   /// A weight for inference of more than 16 MiB in f32, if the width is 2048.
   void packed_products(weight_type type) {
+    std::string name = "packed ";
+    name += name_of(type);
+    if (!wanted(name))
+      return;
     const auto O = D * 11 / 4;
     auto x = values(T * D), w = values(D);
     floats y(T * O);
@@ -258,8 +266,6 @@ private:
     const auto t =
       call([&] { on_->packed_matmul(matrix(y, O), matrix(x, D), weight); });
     const auto flops = 2.0 * static_cast<double>(T * D * O);
-    std::string name = "packed ";
-    name += name_of(type);
     line(name, t, flops, static_cast<double>(weight.bytes()));
   }
 

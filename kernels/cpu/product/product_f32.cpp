@@ -27,6 +27,30 @@ constexpr std::size_t panel_rows() {
   return hn::MaxLanes(tag()) == 16 ? 14 : 6;
 }
 
+/// Transposes 4 x 4 values: to[j * to_stride + i] = from[i * from_stride + j].
+HWY_INLINE void turn_4(const float* from, std::size_t from_stride, float* to,
+                       std::size_t to_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i != 4; ++i)
+    for (std::size_t j = 0; j != 4; ++j)
+      to[j * to_stride + i] = from[i * from_stride + j];
+#else
+  const hn::FixedTag<float, 4> d;
+  const auto a = hn::LoadU(d, from);
+  const auto b = hn::LoadU(d, from + from_stride);
+  const auto c = hn::LoadU(d, from + 2 * from_stride);
+  const auto e = hn::LoadU(d, from + 3 * from_stride);
+  const auto ab = hn::InterleaveLower(d, a, b);
+  const auto ce = hn::InterleaveLower(d, c, e);
+  const auto ab_up = hn::InterleaveUpper(d, a, b);
+  const auto ce_up = hn::InterleaveUpper(d, c, e);
+  hn::StoreU(hn::ConcatLowerLower(d, ce, ab), d, to);
+  hn::StoreU(hn::ConcatUpperUpper(d, ce, ab), d, to + to_stride);
+  hn::StoreU(hn::ConcatLowerLower(d, ce_up, ab_up), d, to + 2 * to_stride);
+  hn::StoreU(hn::ConcatUpperUpper(d, ce_up, ab_up), d, to + 3 * to_stride);
+#endif
+}
+
 /// Packs rows that are each contiguous along k: to[k * Width + i].
 template <std::size_t Width>
 void pack_turned(const float* from, std::size_t stride, std::size_t count,

@@ -81,8 +81,10 @@ SHOAL_BF16 void rows_in_place(matrix_view<float> y_TO, const row_activations& x,
         sum = _mm512_setzero_ps();
       if (c < count) {
         const bf16* const w = w_OI.row(o + c);
-        for (std::size_t i = 0; i != whole; i += line)
+        for (std::size_t i = 0; i != whole; i += line) {
+          __builtin_prefetch(w + i + prefetch_bytes_wide / sizeof(bf16));
           add_line<T>(part, line_at(w + i), from + i, stride);
+        }
         if (whole != w_OI.cols)
           add_line<T>(part, part_at(w + whole, w_OI.cols - whole), from + whole,
                       stride);

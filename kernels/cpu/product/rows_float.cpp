@@ -22,13 +22,6 @@ using words = hn::RebindToUnsigned<tag>;
 constexpr std::size_t tile_tokens = hn::MaxLanes(tag()) == 16 ? 6 : 3;
 static_assert(tile_tokens <= tile_tokens_max);
 
-/// Rows that are read at the same time.
-#if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t row_streams = 1, prefetch_distance = prefetch_bytes_wide;
-#else
-constexpr std::size_t row_streams = 4, prefetch_distance = prefetch_bytes;
-#endif
-
 #if HWY_TARGET != HWY_SCALAR
 /// Adds the blocks of four lanes by halves.
 template <class D>
@@ -73,9 +66,13 @@ finish_sums(const vec (&sums)[panel_outputs], float* to, std::size_t count) {
 #endif
 }
 
-/// Reads a row of floats, a step at a time.
+/// Reads a row of floats, a step at a time. One token reads `streams` rows at
+/// the same time, with a software prefetch unless its distance is 0. Four rows
+/// without one are as fast as any way from memory, and the fastest from a cache
+/// (EPYC of family 26, 2026-11-26).
 struct float_row {
   static constexpr std::size_t steps_together = 1;
+  static constexpr std::size_t streams = 4, prefetch = 0;
   static const float* at(const packed_weight& w, std::size_t o) {
     return w.floats().row(o);
   }
@@ -87,9 +84,15 @@ struct float_row {
   }
 };
 
-/// Reads a row of bf16: even inputs, then odd ones.
+/// Reads a row of bf16: even inputs, then odd ones. With AVX-512 one row after
+/// the other is faster (two EPYC, 2026-11).
 struct bf16_row {
   static constexpr std::size_t steps_together = 2;
+#if HWY_TARGET <= HWY_AVX3
+  static constexpr std::size_t streams = 1, prefetch = prefetch_bytes_wide;
+#else
+  static constexpr std::size_t streams = 4, prefetch = prefetch_bytes;
+#endif
   static const bf16* at(const packed_weight& w, std::size_t o) {
     return w.halves().row(o);
   }
@@ -110,46 +113,51 @@ struct bf16_row {
   }
 };
 
-/// Adds the products of T tokens with Rows rows of `cols` inputs to their sums.
+/// Adds the products of T tokens with Rows rows for the steps from input i on,
+/// of which `left` exist. `x` is the first token's activation i.
+template <class Row, std::size_t T, std::size_t Rows, class Value>
+HWY_INLINE void
+add_steps(vec (&sums)[T][Rows], const float* x, std::size_t stride,
+          const Value* const (&w)[Rows], std::size_t i, std::size_t left) {
+  const tag d;
+  constexpr std::size_t together = Row::steps_together;
+#pragma GCC unroll 4
+  for (std::size_t r = 0; r != Rows; ++r) {
+    vec steps[together];
+    Row::load_steps(w[r] + i, left, steps);
+#pragma GCC unroll 2
+    for (std::size_t s = 0; s != together; ++s)
+#pragma GCC unroll 6
+      for (std::size_t t = 0; t != T; ++t)
+        sums[t][r] =
+          hn::MulAdd(steps[s], hn::LoadU(d, x + t * stride + s * hn::Lanes(d)),
+                     sums[t][r]);
+  }
+}
+
+/// Adds the products with whole rows.
 template <class Row, std::size_t T, std::size_t Rows, class Value>
 HWY_INLINE void add_rows(vec (&sums)[T][Rows], const row_activations& x,
                          const Value* const (&w)[Rows], std::size_t cols) {
-  const tag d;
-  constexpr std::size_t together = Row::steps_together;
-  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t inputs = Row::steps_together * hn::Lanes(tag());
   const auto* from = reinterpret_cast<const float*>(x.data);
   const std::size_t stride = x.stride / sizeof(float);
-  const auto add = [&](std::size_t i, std::size_t left) HWY_ATTR {
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r != Rows; ++r) {
-      vec steps[together];
-      Row::load_steps(w[r] + i, left, steps);
-#pragma GCC unroll 2
-      for (std::size_t s = 0; s != together; ++s)
-#pragma GCC unroll 6
-        for (std::size_t t = 0; t != T; ++t)
-          sums[t][r] = hn::MulAdd(
-            steps[s], hn::LoadU(d, from + t * stride + i + s * lanes),
-            sums[t][r]);
-    }
-  };
   std::size_t i = 0;
+  for (; i + inputs <= cols; i += inputs) {
 #pragma GCC unroll 4
-  for (; i + together * lanes <= cols; i += together * lanes) {
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r != Rows; ++r)
-      __builtin_prefetch(w[r] + i + prefetch_distance / sizeof(Value));
-    add(i, together * lanes);
+    for (std::size_t r = 0; r != Rows && Row::prefetch != 0; ++r)
+      __builtin_prefetch(w[r] + i + Row::prefetch / sizeof(Value));
+    add_steps<Row>(sums, from + i, stride, w, i, inputs);
   }
   if (i != cols)
-    add(i, cols - i);
+    add_steps<Row>(sums, from + i, stride, w, i, cols - i);
 }
 
 template <class Row, std::size_t T>
 void rows_in_place(matrix_view<float> y_TO, const row_activations& x,
                    const packed_weight& w_OI, std::size_t first,
                    std::size_t last) {
-  constexpr std::size_t streams = T == 1 ? row_streams : 1;
+  constexpr std::size_t streams = T == 1 ? Row::streams : 1;
   using pointer = decltype(Row::at(w_OI, 0));
   for (auto o = first; o < last; o += panel_outputs) {
     const auto count = std::min(panel_outputs, last - o);
