@@ -160,19 +160,20 @@ BOOST_DATA_TEST_CASE(a_product_gives_a_row_the_same_bits, types* products, type,
 }
 
 BOOST_DATA_TEST_CASE(a_product_does_not_see_other_rows, types, type) {
-  const product p{23, 100, 37, {}};
-  const auto w = pack(*kernels::make_reference_backend(), type, p);
-  auto x = random_values(p.rows * p.I, 1);
+  const std::size_t rows = 23, I = 100, O = 37;
+  const auto w =
+    pack(*kernels::make_reference_backend(), type, {rows, I, O, {}});
+  auto x = random_values(rows * I, 1);
   for_each_backend_and_feature([&](kernels::backend& on) {
-    floats clean(p.rows * p.O), beside(p.rows * p.O);
-    on.packed_matmul(matrix(clean, p.O), rows_of(x, p.I, 0, p.rows), w);
+    floats clean(rows * O), beside(rows * O);
+    on.packed_matmul(matrix(clean, O), rows_of(x, I, 0, rows), w);
     auto bad = x;
-    for (std::size_t i = 0; i != p.I; ++i)
-      bad[11 * p.I + i] = i % 2 == 0 ? NAN : INFINITY;
-    on.packed_matmul(matrix(beside, p.O), rows_of(bad, p.I, 0, p.rows), w);
-    for (std::size_t t = 0; t != p.rows; ++t)
+    for (std::size_t i = 0; i != I; ++i)
+      bad[11 * I + i] = i % 2 == 0 ? NAN : INFINITY;
+    on.packed_matmul(matrix(beside, O), rows_of(bad, I, 0, rows), w);
+    for (std::size_t t = 0; t != rows; ++t)
       if (t != 11)
-        BOOST_TEST(same_bits(&clean[t * p.O], &beside[t * p.O], p.O));
+        BOOST_TEST(same_bits(&clean[t * O], &beside[t * O], O));
   });
 }
 
