@@ -3,14 +3,15 @@
 //   s[i,j] = scale * q[i] . k[j]  for j <= i,   p = softmax_j(s)
 //   o[i]   = sum_j p[i,j] * v[j],  lse[i] = log sum_j exp(s[i,j])
 //
-// Query head n uses key-value head n / (N / K). With a window W, i sees only
+// Query head n uses key-value head n / (N / K). With a window W, i sees
 // only j > i - W. With a soft cap c, s[i,j] is c * tanh(s[i,j] / c).
 //
 // Shapes:    B sequences of T tokens, N query heads, K key-value heads, H
 //            values a head. q, o: B*T rows of N*H; k, v: B*T rows of K*H; row
 //            b*T + t. lse: B*N rows of T, row b*N + n.
 // Precision: sums in float. Tolerance against reference/: 1e-5 relative to
-//            the largest value (tests/kernels/attention_test.cpp).
+//            the largest value (tests/kernels/attention_test.cpp). With a cache
+//            a query has the same bits in any chunk (R-1 of README.md).
 // Traffic:   scores are never stored; the backward pass computes them again
 //            from lse. Scratch: one block of rows of scores per thread.
 // Cost:      2*B*N*T*T*H operations forward, 5*B*N*T*T*H backward.

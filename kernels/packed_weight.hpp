@@ -10,22 +10,22 @@
 //
 //   type   bits per weight         read by
 //   f32    32                      fused multiply-add
-//   bf16   16                      fused multiply-add; bf16 dot products
-//   q8     8.5                     int8 dot products; bf16 dot products
+//   bf16   16                      bf16 dot products; fused multiply-add
+//   q8     8.5                     int8 dot products, or 16 bits
 //   q4     4.5                     the same
 //
 // Shapes:    T tokens, I inputs, O outputs; any. q8 and q4 lie in panels of 16
 //            outputs, each in chunks of 64 inputs (packed_layout.hpp), so O is
 //            rounded up to 16 and I to 64 in memory.
-// Precision: sums in float; the bits depend on shapes and values alone, not on
-//            the number of threads. Activations may be rounded first: to bf16
-//            (bf16 weights, if the processor multiplies bf16), or to 8 bits and
-//            a scale for each block of 32 (q8, q4 and few tokens). The weights
-//            of q8 and q4 may be rounded to bf16 (many tokens). Tolerances
-//            against reference/, which rounds nothing, are in
-//            tests/kernels/packed_weight_test.cpp.
+// Precision: sums in float. A row of y has the same bits whatever other rows are
+//            in the call, and with any number of threads (R-1 of README.md): the
+//            type of the weight alone decides how it is computed on a machine.
+//            Activations may be rounded first: to bf16 (bf16 weights, if the
+//            processor multiplies bf16), or to 8 bits and a scale for each block
+//            of 32 (q8, q4). Tolerances against reference/, which rounds nothing,
+//            are in tests/kernels/packed_weight_test.cpp.
 // Traffic:   few tokens: the bytes of the weight once; the rest is negligible.
-//            Many tokens: the same as a product of bf16 matrices.
+//            Many tokens: bound by multiplication.
 // Ownership: a packed_weight shares the memory that it reads; copies are cheap.
 // Errors:    none. A block with a value that is not finite becomes NaN; a block
 //            whose values are all below 1e-30 becomes 0.

@@ -30,8 +30,8 @@ std::string instruction_of(peak which);
 
 /// The peak that bounds a product of many tokens with such a weight: the peak
 /// of the type that the cpu backend multiplies here. It widens weights of 8 and
-/// 4 bits to bf16, 16 bits or floats. int8 is only for products of few tokens,
-/// and reading the weight bounds those more.
+/// 4 bits to 16 bits if the machine does not multiply bytes; without products of
+/// 16 bits it computes them one by one.
 peak peak_of_products(weight_type type);
 
 /// Measures how fast memory can be read.

@@ -7,7 +7,6 @@
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/isa/parallel.hpp"
 #include "kernels/cpu/product/gemm.hpp"
-#include "kernels/cpu/tiled_attention.hpp"
 
 #include <cmath>
 
@@ -135,14 +134,13 @@ gemm_operand turned(matrix_view<const float> x) {
   return {x.data, x.stride, transposed::yes};
 }
 
-/// Rows of queries; each row sees `step` more keys than the one before.
+/// Rows of queries; each row sees one more key than the one before.
 struct query_block {
   matrix_view<float> o;
   matrix_view<const float> q;
   matrix_view<const float> k, v; ///< all keys that a row sees
   std::size_t first_key;         ///< the number of keys before those
   std::size_t first_seen;        ///< keys up to row 0's own, from the first
-  std::size_t step;              ///< more keys for each further row
   float* lse;                    ///< one value a row, or null
 };
 
@@ -155,7 +153,7 @@ void attend(const query_block& b, const attention_shape& shape,
   gemm(s, plain(b.q), turned(b.k), b.q.cols, shape.scale, 0);
   float sums[row_block];
   for (std::size_t r = 0; r != rows; ++r) {
-    auto seen = b.first_seen + r * b.step;
+    auto seen = b.first_seen + r;
     auto skip = shape.first_key(seen) - b.first_key;
     auto count = seen - b.first_key - skip;
     auto* row = s.row(r) + skip;
@@ -244,7 +242,6 @@ void cpu_backend::attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
     block.k = k_TKH.slice_rows(keys_first, b * T + last).slice_cols(kv, kv + H);
     block.v = v_TKH.slice_rows(keys_first, b * T + last).slice_cols(kv, kv + H);
     block.first_seen = first + 1;
-    block.step = 1;
     block.lse = lse_NT.empty() ? nullptr : lse_NT.row(b * N + n) + first;
     attend(block, shape, scratch_[worker]);
   };
@@ -289,58 +286,6 @@ void cpu_backend::attention_backward(
   };
   prepare_scratch();
   team_.run(B * K, task);
-}
-
-void cpu_backend::attention_cached(matrix_view<float> o_TNH,
-                                   matrix_view<const float> q_TNH,
-                                   matrix_view<const float> k_PKH,
-                                   matrix_view<const float> v_PKH,
-                                   const attention_shape& shape) {
-  check_attention_cached(o_TNH, q_TNH, k_PKH, v_PKH, shape);
-  const auto T = shape.tokens;
-  const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
-  if (T == 0)
-    return;
-  if (const auto with = features_; can_tile_attention(shape, with))
-    return tiled_attention(team_, many_, o_TNH, q_TNH, k_PKH, v_PKH, shape,
-                           with);
-  auto past = k_PKH.rows - T;
-  auto group = N / K;
-  // One new token: the query heads of a key-value head are the rows of one
-  // block, which reads the cache once. Otherwise a block is rows of one head.
-  auto together = T == 1 && group <= row_block;
-  auto blocks = together ? 1 : (T + row_block - 1) / row_block;
-  auto task = [&](std::size_t index, unsigned worker) {
-    auto first = (blocks - 1 - index % blocks) * row_block;
-    auto last = std::min(T, first + row_block);
-    auto n = index / blocks * (together ? group : 1);
-    auto kv = n / group * H;
-    query_block block;
-    if (together) {
-      block.o = {o_TNH.data + n * H, group, H};
-      block.q = {q_TNH.data + n * H, group, H};
-    } else {
-      block.o = o_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
-      block.q = q_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
-    }
-    block.first_seen = past + first + 1;
-    block.first_key = shape.first_key(block.first_seen);
-    block.k =
-      k_PKH.slice_rows(block.first_key, past + last).slice_cols(kv, kv + H);
-    block.v =
-      v_PKH.slice_rows(block.first_key, past + last).slice_cols(kv, kv + H);
-    block.step = together ? 0 : 1;
-    block.lse = nullptr;
-    attend(block, shape, scratch_[worker]);
-  };
-  prepare_scratch();
-  auto tasks = (together ? K : N) * blocks;
-  // Reading a short cache takes less time than waking a second thread.
-  if (T * k_PKH.rows * N * H < task_values)
-    for (std::size_t index = 0; index != tasks; ++index)
-      task(index, 0);
-  else
-    team_.run(tasks, task);
 }
 
 void cpu_backend::prepare_scratch() {

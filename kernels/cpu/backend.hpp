@@ -5,9 +5,9 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "kernels/cpu/product/few_rows.hpp"
-#include "kernels/cpu/product/many_rows.hpp"
+#include "kernels/cpu/product/panels.hpp"
 #include "kernels/cpu/product/product.hpp"
+#include "kernels/cpu/product/rows.hpp"
 #include "kernels/packed_layout.hpp"
 #include "kernels/thread_team.hpp"
 
@@ -173,6 +173,10 @@ private:
   /// One buffer for each worker of the team.
   void prepare_scratch();
 
+  /// packed_matmul() of q8 and q4.
+  void quantised_matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                        const packed_weight& w_OI);
+
   product_engine engine_for(factor_type factors) const;
 
   thread_team& team_;
@@ -181,10 +185,10 @@ private:
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
   product_scratch products_;
   packed_memory packed_; ///< for the weights to be packed next
-  paired_rows pairs_;
-  rounded_rows halves_;
+  rows_scratch rows_;
   quantised_rows codes_;
-  many_rows_scratch many_;
+  i16_scratch i16_;
+  std::vector<growing_bytes> attention_; ///< of each worker, with a cache
 };
 
 } // namespace shoal::kernels::cpu

@@ -2,7 +2,7 @@
 #include "kernels/peaks.hpp"
 
 #include "kernels/cpu/isa/features.hpp"
-#include "kernels/cpu/product/many_rows.hpp"
+#include "kernels/cpu/product/panels.hpp"
 #include "kernels/packed_layout.hpp"
 
 #if defined(__x86_64__)
@@ -284,12 +284,19 @@ std::string instruction_of(peak which) {
 
 // The same choice as packed_matmul() makes (cpu/packed_weight.cpp).
 peak peak_of_products(weight_type type) {
-  if (type == weight_type::f32)
+  const auto with = cpu::usable_features();
+  switch (type) {
+  case weight_type::f32:
     return peak::f32;
-  if (cpu::usable_features().bf16)
-    return peak::bf16;
-  return type != weight_type::bf16 && cpu::has_i16_products() ? peak::int16
-                                                              : peak::f32;
+  case weight_type::bf16:
+    return with.bf16 ? peak::bf16 : peak::f32;
+  case weight_type::q8:
+  case weight_type::q4:
+    break;
+  }
+  return with.vnni                 ? peak::int8
+         : cpu::has_i16_products() ? peak::int16
+                                   : peak::f32;
 }
 
 read_meter::read_meter(std::size_t bytes) : bytes_(bytes / 4096 * 4096) {

@@ -1,12 +1,14 @@
 // tests/bench/kernels_bench.cpp -- speed of the cpu backend, a line per call.
 //
-// usage: kernels_bench [threads [rows [width]]]      (default 1 512 512)
+// usage: kernels_bench [threads [rows [width [name]]]]   (default 1 512 512)
 //
-// Prints the median over runs, the spread (median absolute deviation), GFLOP/s
-// or GB/s, and for products the share of what one large square product reaches
-// on one thread, times the threads. Times depend on the machine's present
-// state: compare only runs of the same minute.
+// Runs the lines whose name contains `name`. Prints the median over runs, the
+// spread (median absolute deviation), GFLOP/s or GB/s, and for products the
+// share of what one large square product reaches on one thread, times the
+// threads. Times depend on the machine's present state: compare only runs of
+// the same minute.
 #include "kernels/backend.hpp"
+#include "kernels/packed_weight.hpp"
 #include "kernels/thread_team.hpp"
 
 #include <algorithm>
@@ -38,11 +40,13 @@ double middle(std::vector<double> values) {
   return *at;
 }
 
-timing measure(const std::function<void()>& call) {
+using call = std::function<void()>;
+
+timing measure(const call& run) {
   auto seconds_of = [&](int calls) {
     auto start = clock_type::now();
     for (int i = 0; i != calls; ++i)
-      call();
+      run();
     return std::chrono::duration<double>(clock_type::now() - start).count();
   };
   seconds_of(1);
@@ -72,8 +76,10 @@ matrix_view<float> matrix(floats& from, std::size_t cols) {
 /// Runs all operations for one shape and prints the results.
 class report {
 public:
-  report(unsigned threads, std::size_t rows, std::size_t width)
-    : team_(threads), on_(make_cpu_backend(team_)), T(rows), D(width) {
+  report(unsigned threads, std::size_t rows, std::size_t width,
+         std::string only)
+    : team_(threads), on_(make_cpu_backend(team_)), T(rows), D(width),
+      only_(std::move(only)) {
     std::printf("%s, %u threads, %zu rows, width %zu\n", on_->name().c_str(),
                 threads, rows, width);
   }
@@ -87,10 +93,22 @@ public:
     row_operations();
     optimizer();
     decoding();
+    for (const auto type : {weight_type::f32, weight_type::bf16,
+                            weight_type::q8, weight_type::q4})
+      packed_products(type);
   }
 
 private:
-  void line(const std::string& name, timing t, double flops, double bytes) {
+  bool wanted(const std::string& name) const {
+    return name.find(only_) != std::string::npos;
+  }
+
+  /// Measures and prints `run` if its name is asked for.
+  void
+  line(const std::string& name, const call& run, double flops, double bytes) {
+    if (!wanted(name))
+      return;
+    const timing t = measure(run);
     std::printf("%-32s %9.1f us +- %4.1f %%", name.c_str(), t.median * 1e6,
                 100 * t.spread / t.median);
     if (flops > 0)
@@ -121,16 +139,15 @@ private:
     size += std::to_string(I);
     size += "->";
     size += std::to_string(O);
-    line("matmul" + size, measure([&] {
-           on_->matmul(matrix(y, O), matrix(x, I), matrix(w, I));
-         }),
+    line("matmul" + size,
+         call([&] { on_->matmul(matrix(y, O), matrix(x, I), matrix(w, I)); }),
          flops, 0);
-    line("matmul B" + size, measure([&] {
+    line("matmul B" + size, call([&] {
            on_->matmul_input_gradient(matrix(dx, I), matrix(dy, O),
                                       matrix(w, I));
          }),
          flops, 0);
-    line("matmul W" + size, measure([&] {
+    line("matmul W" + size, call([&] {
            on_->matmul_weight_gradient(matrix(dw, I), matrix(dy, O),
                                        matrix(x, I));
          }),
@@ -147,12 +164,12 @@ private:
     floats o(T * N * H), lse(N * T), dq(T * N * H), dk(T * K * H),
       dv(T * K * H);
     auto flops = 2.0 * static_cast<double>(N * T * T * H); // causal: half of 4
-    line("attention", measure([&] {
+    line("attention", call([&] {
            on_->attention(matrix(o, N * H), matrix(lse, T), matrix(q, N * H),
                           matrix(k, K * H), matrix(v, K * H), s);
          }),
          flops, 0);
-    line("attention backward", measure([&] {
+    line("attention backward", call([&] {
            on_->attention_backward(
              matrix(dq, N * H), matrix(dk, K * H), matrix(dv, K * H),
              matrix(d_o, N * H), matrix(q, N * H), matrix(k, K * H),
@@ -160,12 +177,18 @@ private:
          }),
          2.5 * flops, 0);
     s.tokens = 1;
-    auto cached = measure([&] {
+    auto cached = call([&] {
       on_->attention_cached({o.data(), 1, N * H}, {q.data(), 1, N * H},
                             matrix(k, K * H), matrix(v, K * H), s);
     });
     line("attention, 1 against cache", cached, 0,
          8.0 * static_cast<double>(T * K * H));
+    s.tokens = T;
+    line("attention, prompt with cache", call([&] {
+           on_->attention_cached(matrix(o, N * H), matrix(q, N * H),
+                                 matrix(k, K * H), matrix(v, K * H), s);
+         }),
+         flops, 0);
   }
 
   void row_operations() {
@@ -179,31 +202,29 @@ private:
     auto table = make_rope_table(64, T, 10000);
     auto N = D / 64 * 64;
     auto m = [&](floats& from) { return matrix(from, D); };
-    line("add", measure([&] { on_->add(m(z), m(x), m(y)); }), 0, 3 * bytes);
-    line("rmsnorm", measure([&] { on_->rmsnorm(m(z), r, m(x), w, 1e-5f); }), 0,
+    line("add", call([&] { on_->add(m(z), m(x), m(y)); }), 0, 3 * bytes);
+    line("rmsnorm", call([&] { on_->rmsnorm(m(z), r, m(x), w, 1e-5f); }), 0,
          2 * bytes);
     line("rmsnorm B",
-         measure([&] { on_->rmsnorm_input_gradient(m(z), m(y), m(x), w, r); }),
-         0, 3 * bytes);
+         call([&] { on_->rmsnorm_input_gradient(m(z), m(y), m(x), w, r); }), 0,
+         3 * bytes);
     line("rmsnorm W",
-         measure([&] { on_->rmsnorm_weight_gradient(dw, m(y), m(x), r); }), 0,
+         call([&] { on_->rmsnorm_weight_gradient(dw, m(y), m(x), r); }), 0,
          2 * bytes);
     if (N != 0)
-      line("rope",
-           measure([&] { on_->rope(m(z).slice_cols(0, N), ids, table); }), 0,
-           2 * bytes);
-    line("swiglu", measure([&] { on_->swiglu(m(z), m(x), m(y)); }), 0,
-         3 * bytes);
+      line("rope", call([&] { on_->rope(m(z).slice_cols(0, N), ids, table); }),
+           0, 2 * bytes);
+    line("swiglu", call([&] { on_->swiglu(m(z), m(x), m(y)); }), 0, 3 * bytes);
     line("swiglu backward",
-         measure([&] { on_->swiglu_backward(m(z), m(dx), m(y), m(x), m(y)); }),
-         0, 5 * bytes);
+         call([&] { on_->swiglu_backward(m(z), m(dx), m(y), m(x), m(y)); }), 0,
+         5 * bytes);
     line("cross entropy",
-         measure([&] { on_->cross_entropy(loss, m(z), m(x), ids, 1); }), 0,
+         call([&] { on_->cross_entropy(loss, m(z), m(x), ids, 1); }), 0,
          2 * bytes);
-    line("embedding", measure([&] { on_->embedding(m(z), m(x), ids); }), 0,
+    line("embedding", call([&] { on_->embedding(m(z), m(x), ids); }), 0,
          2 * bytes);
     line("embedding W",
-         measure([&] { on_->embedding_weight_gradient(m(z), m(y), ids); }), 0,
+         call([&] { on_->embedding_weight_gradient(m(z), m(y), ids); }), 0,
          3 * bytes);
   }
 
@@ -212,25 +233,46 @@ private:
     auto w = values(P), g = values(P);
     floats m(P), v(P);
     adamw_options options;
-    line("adamw, 1 Mi values",
-         measure([&] { on_->adamw(w, m, v, g, options); }), 0, 28.0 * P);
+    line("adamw, 1 Mi values", call([&] { on_->adamw(w, m, v, g, options); }),
+         0, 28.0 * P);
     double sum = 0;
     line("sum of squares, 1 Mi values",
-         measure([&] { sum += on_->sum_of_squares(g); }), 0, 4.0 * P);
+         call([&] { sum += on_->sum_of_squares(g); }), 0, 4.0 * P);
   }
 
   void decoding() {
     auto x = values(D), w = values(4 * D * D);
     floats y(4 * D);
-    line("matmul, 1 row", measure([&] {
+    line("matmul, 1 row", call([&] {
            on_->matmul(matrix(y, 4 * D), matrix(x, D), matrix(w, D));
          }),
          0, 16.0 * static_cast<double>(D * D));
   }
 
+  /// A weight for inference of more than 16 MiB in f32, if the width is 2048.
+  void packed_products(weight_type type) {
+    std::string name = "packed ";
+    name += name_of(type);
+    if (!wanted(name))
+      return;
+    const auto O = D * 11 / 4;
+    auto x = values(T * D), w = values(D);
+    floats y(T * O);
+    const auto weight =
+      on_->pack_weight(type, O, D, [&](std::size_t row, float* to) {
+        for (std::size_t i = 0; i != D; ++i)
+          to[i] = w[(i + 7 * row) % D];
+      });
+    const auto t =
+      call([&] { on_->packed_matmul(matrix(y, O), matrix(x, D), weight); });
+    const auto flops = 2.0 * static_cast<double>(T * D * O);
+    line(name, t, flops, static_cast<double>(weight.bytes()));
+  }
+
   thread_team team_;
   std::unique_ptr<backend> on_;
   std::size_t T, D;
+  std::string only_; ///< part of the names of the lines; empty: all
   double peak_ = 1;
 };
 
@@ -243,9 +285,11 @@ int main(int argc, char** argv) {
   auto threads = number(1, 1), rows = number(2, 512), width = number(3, 512);
   if (threads < 1 || threads > thread_team::threads_max || rows < 1
       || width < 1) {
-    std::fprintf(stderr, "usage: kernels_bench [threads [rows [width]]]\n");
+    std::fprintf(stderr,
+                 "usage: kernels_bench [threads [rows [width [name]]]]\n");
     return 2;
   }
-  report{static_cast<unsigned>(threads), rows, width}.run();
+  report{static_cast<unsigned>(threads), rows, width, argc > 4 ? argv[4] : ""}
+    .run();
   return 0;
 }

@@ -8,18 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <ostream>
 #include <string>
-
-namespace shoal::kernels {
-
-static std::ostream& operator<<(std::ostream& out, const attention_shape& s) {
-  return out << "B " << s.batch << " T " << s.tokens << " N " << s.heads
-             << " K " << s.kv_heads << " H " << s.head_size << " W " << s.window
-             << " cap " << s.softcap;
-}
-
-} // namespace shoal::kernels
 
 namespace shoal::tests {
 

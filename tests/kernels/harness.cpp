@@ -1,6 +1,8 @@
 // tests/kernels/harness.cpp -- comparison of backends.
 #include "tests/kernels/harness.hpp"
 
+#include "kernels/cpu/isa/features.hpp"
+
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -9,6 +11,24 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace shoal::kernels {
+
+std::ostream& operator<<(std::ostream& out, weight_type type) {
+  return out << name_of(type);
+}
+
+std::ostream& operator<<(std::ostream& out, const attention_shape& s) {
+  return out << "B " << s.batch << " T " << s.tokens << " N " << s.heads
+             << " K " << s.kv_heads << " H " << s.head_size << " W " << s.window
+             << " cap " << s.softcap;
+}
+
+} // namespace shoal::kernels
 
 namespace shoal::tests {
 
@@ -88,14 +108,16 @@ namespace {
 /// Calls `body` once for each instruction set that this machine has and the
 /// kernels were compiled for, with a backend that is held to it. Each is kept: a
 /// new one would fill megabytes of scratch memory, and what a call has left
-/// there must not matter to the next.
+/// there must not matter to the next. A backend asks for the features once, so
+/// there is one for each limit of them, too.
 template <class Body>
 void for_each_target(Body body) {
-  static std::map<std::int64_t, cpu_fixture> kept;
+  using kernels::cpu::usable_features;
+  static std::map<std::pair<std::int64_t, std::string>, cpu_fixture> kept;
   for (auto target : hwy::SupportedAndGeneratedTargets())
     BOOST_TEST_CONTEXT(hwy::TargetName(target)) {
       hwy::SetSupportedTargetsForTest(target);
-      body(*kept[target].cpu);
+      body(*kept[{target, to_string(usable_features())}].cpu);
     }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -107,6 +129,40 @@ void for_each_backend(const std::function<void(kernels::backend&)>& body) {
   BOOST_TEST_CONTEXT("reference")
   body(*kernels::make_reference_backend());
   for_each_target([&](kernels::backend& cpu) { body(cpu); });
+}
+
+void for_each_feature(const std::function<void()>& body) {
+  using kernels::cpu::features;
+  features before;
+  bool first = true;
+  for (auto limit : {features{}, features{true, false, false},
+                     features{true, true, false}, features{true, true, true}}) {
+    kernels::cpu::limit_features(limit);
+    const auto now = kernels::cpu::usable_features();
+    if (first || !(now == before)) {
+      BOOST_TEST_CONTEXT("features " << to_string(now)) {
+        body();
+      }
+    }
+    before = now;
+    first = false;
+  }
+}
+
+void for_each_backend_and_feature(
+  const std::function<void(kernels::backend&)>& body) {
+  BOOST_TEST_CONTEXT("reference")
+  body(*kernels::make_reference_backend());
+  std::set<std::pair<std::int64_t, std::string>> done; // most have no features
+  for_each_feature([&] {
+    for_each_target([&](kernels::backend& cpu) {
+      if (done
+            .emplace(hwy::SupportedTargets(),
+                     to_string(kernels::cpu::usable_features()))
+            .second)
+        body(cpu);
+    });
+  });
 }
 
 void check_matches_reference(const call& run, double tolerance) {
@@ -127,7 +183,8 @@ void check_equals_reference(const call& run) {
 }
 
 void check_threads_change_nothing(const call& run) {
-  static cpu_fixture fixture{1};
+  static std::map<std::string, cpu_fixture> kept;
+  auto& fixture = kept[to_string(kernels::cpu::usable_features())];
   fixture.team.resize(1);
   auto expected = run(*fixture.cpu);
   for (unsigned threads : {2u, 3u, 4u}) {

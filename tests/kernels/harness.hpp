@@ -11,7 +11,15 @@
 #include <boost/test/unit_test.hpp>
 
 #include <functional>
+#include <iosfwd>
 #include <vector>
+
+namespace shoal::kernels {
+
+std::ostream& operator<<(std::ostream& out, weight_type type);
+std::ostream& operator<<(std::ostream& out, const attention_shape& s);
+
+} // namespace shoal::kernels
 
 namespace shoal::tests {
 
@@ -54,6 +62,13 @@ double relative_difference(const doubles& got, const doubles& expected);
 /// Calls `body` with reference, and with cpu held to each instruction set that
 /// this machine has and the kernels were compiled for.
 void for_each_backend(const std::function<void(kernels::backend&)>& body);
+
+/// Calls `body` with each set of the instructions beyond Highway that this
+/// machine has (kernels/cpu/isa/features.hpp).
+void for_each_feature(const std::function<void()>& body);
+/// Both: reference, and cpu with each instruction set and feature.
+void for_each_backend_and_feature(
+  const std::function<void(kernels::backend&)>& body);
 
 /// cpu gives what reference gives.
 void check_matches_reference(const call& run,

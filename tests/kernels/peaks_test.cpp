@@ -1,6 +1,6 @@
 // tests/kernels/peaks_test.cpp -- which limit figures of speed are set against.
 #include "kernels/cpu/isa/features.hpp"
-#include "kernels/cpu/product/many_rows.hpp"
+#include "kernels/cpu/product/panels.hpp"
 #include "kernels/peaks.hpp"
 #include "tests/kernels/harness.hpp"
 
@@ -20,14 +20,15 @@ BOOST_AUTO_TEST_CASE(the_limit_is_that_of_the_path_that_runs) {
   for_each_backend([](kernels::backend& on) {
     if (on.name() == "reference")
       return;
-    const bool bf16 = kernels::cpu::usable_features().bf16;
+    const auto [vnni, bf16, amx] = kernels::cpu::usable_features();
+    static_cast<void>(amx); // multiplies in training only
     const bool i16 = kernels::cpu::has_i16_products();
     BOOST_TEST((peak_of_products(weight_type::f32) == peak::f32));
     BOOST_TEST(
       (peak_of_products(weight_type::bf16) == (bf16 ? peak::bf16 : peak::f32)));
     for (const auto type : {weight_type::q8, weight_type::q4})
       BOOST_TEST((peak_of_products(type)
-                  == (bf16  ? peak::bf16
+                  == (vnni  ? peak::int8
                       : i16 ? peak::int16
                             : peak::f32)));
   });

@@ -13,7 +13,7 @@ namespace shoal::kernels::cpu {
 struct features {
   bool vnni = false; ///< vpdpbusd: four int8 products a lane
   bool bf16 = false; ///< vdpbf16ps: two bf16 products a lane
-  bool amx = false;  ///< tiles of bf16; needs bf16, too
+  bool amx = false;  ///< tiles of bf16, in training; needs bf16, too
 
   bool operator==(const features&) const = default;
 };

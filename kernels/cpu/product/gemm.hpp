@@ -7,7 +7,6 @@
 // Errors: aborts if oneDNN cannot get memory.
 #pragma once
 
-#include "kernels/packed_weight.hpp"
 #include "kernels/tensor.hpp"
 
 namespace shoal::kernels::cpu {
@@ -19,9 +18,6 @@ struct gemm_operand {
   const float* data;
   std::size_t stride;
   transposed order = transposed::no;
-  /// Used instead of `data` if not null; only in product() in fp32, with rows
-  /// that are contiguous along the sum.
-  const bf16* halves = nullptr;
 };
 
 /// Computes c = alpha * op(a) * op(b) + beta * c, where op() transposes on

@@ -4,7 +4,7 @@
 // products, and the sum of a block needs no addition across lanes.
 #include "kernels/check.hpp"
 #include "kernels/cpu/isa/intrinsics.hpp"
-#include "kernels/cpu/product/few_rows.hpp"
+#include "kernels/cpu/product/panels.hpp"
 #include "kernels/packed_layout.hpp"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ template <weight_type Type>
 SHOAL_VNNI inline __m512
 add_chunk_of_one(__m512 sum, const quantised_rows& x, std::size_t c,
                  const std::byte* chunk, const constants& with) {
-  const auto* codes = x.codes.data() + c * chunk_cols;
+  const auto* codes = x.codes.data() + c * chunk_cols; // one row
   const auto* offsets = x.offsets.data() + 2 * c;
   __m512i sum0 = _mm512_set1_epi32(offsets[0]);
   __m512i sum1 = _mm512_set1_epi32(offsets[1]);
@@ -126,6 +126,23 @@ add_chunk_of_one(__m512 sum, const quantised_rows& x, std::size_t c,
   return add_scaled(sum, sum1, scales.of[1], x.scales[2 * c + 1]);
 }
 
+/// Adds the products of a chunk in registers with row `row` of the activations.
+SHOAL_VNNI inline __m512
+add_row(__m512 sum, const __m512i* w, const chunk_scales& scales,
+        const quantised_rows& x, std::size_t row) {
+  const auto* codes = x.codes.data() + row * chunk_cols;
+  __m512i sum0 = _mm512_set1_epi32(x.offsets[2 * row]);
+  __m512i sum1 = _mm512_set1_epi32(x.offsets[2 * row + 1]);
+#pragma GCC unroll 8
+  for (int g = 0; g != 8; ++g) {
+    sum0 = _mm512_dpbusd_epi32(sum0, w[g], four(codes + 4 * g));
+    sum1 =
+      _mm512_dpbusd_epi32(sum1, w[8 + g], four(codes + block_cols + 4 * g));
+  }
+  sum = add_scaled(sum, sum0, scales.of[0], x.scales[2 * row]);
+  return add_scaled(sum, sum1, scales.of[1], x.scales[2 * row + 1]);
+}
+
 /// The same with each of several tokens.
 template <weight_type Type, std::size_t T>
 SHOAL_VNNI inline void
@@ -136,19 +153,14 @@ add_chunk(__m512* sums, const quantised_rows& x, std::size_t c,
   __m512i w[16];
   load_chunk<Type>(w, chunk, with);
   const auto scales = scales_of(chunk, with);
-  for (std::size_t t = 0; t != T; ++t) {
-    const auto* codes = x.codes.data() + t * x.padded + c * chunk_cols;
-    const auto block = t * (x.padded / block_cols) + 2 * c;
-    __m512i sum0 = _mm512_set1_epi32(x.offsets[block]);
-    __m512i sum1 = _mm512_set1_epi32(x.offsets[block + 1]);
-    for (int g = 0; g != 8; ++g) {
-      sum0 = _mm512_dpbusd_epi32(sum0, w[g], four(codes + 4 * g));
-      sum1 =
-        _mm512_dpbusd_epi32(sum1, w[8 + g], four(codes + block_cols + 4 * g));
-    }
-    sums[t] = add_scaled(sums[t], sum0, scales.of[0], x.scales[block]);
-    sums[t] = add_scaled(sums[t], sum1, scales.of[1], x.scales[block + 1]);
-  }
+  for (std::size_t t = 0; t != T; ++t)
+    sums[t] = add_row(sums[t], w, scales, x, c * x.rows + t);
+}
+
+/// The lanes of a panel that are outputs.
+inline __mmask16 outputs_of(std::size_t panel, std::size_t outputs) {
+  const auto count = std::min(panel_rows, outputs - panel * panel_rows);
+  return static_cast<__mmask16>((1u << count) - 1);
 }
 
 template <weight_type Type, std::size_t T>
@@ -168,10 +180,46 @@ panels(matrix_view<float> y_TO, const quantised_rows& x,
       else
         add_chunk<Type, T>(sums, x, c, chunk, with);
     const auto o = p * panel_rows;
-    const auto outputs = std::min(panel_rows, y_TO.cols - o);
-    const auto mask = static_cast<__mmask16>((1u << outputs) - 1);
+    const auto mask = outputs_of(p, y_TO.cols);
     for (std::size_t t = 0; t != T; ++t)
       _mm512_mask_storeu_ps(y_TO.row(t) + o, mask, sums[t]);
+  }
+}
+
+/// Tokens whose sums of a panel stay in the first-level cache: 8 KiB, and as
+/// many of the activations of a chunk.
+constexpr std::size_t tile_tokens = 128;
+
+/// Many tokens: a chunk is loaded, and unpacked, once for tile_tokens.
+template <weight_type Type>
+SHOAL_VNNI void
+panels_of_many(matrix_view<float> y_TO, const quantised_rows& x,
+               const packed_weight& w_OI, std::size_t first, std::size_t last) {
+  const constants with = make_constants();
+  alignas(64) float sums[tile_tokens * panel_rows];
+  for (auto p = first; p != last; ++p) {
+    const auto* const panel = w_OI.data() + p * x.chunks * chunk_bytes(Type);
+    const auto mask = outputs_of(p, y_TO.cols);
+    for (std::size_t t0 = 0; t0 < x.rows; t0 += tile_tokens) {
+      const auto tokens = std::min(tile_tokens, x.rows - t0);
+      std::fill_n(sums, tokens * panel_rows, 0.0f);
+      for (std::size_t c = 0; c != x.chunks; ++c) {
+        const auto* const chunk = panel + c * chunk_bytes(Type);
+        for (std::size_t line = 0; line < chunk_bytes(Type); line += 64)
+          prefetch_past(chunk + line);
+        __m512i w[16];
+        load_chunk<Type>(w, chunk, with);
+        const auto scales = scales_of(chunk, with);
+        for (std::size_t t = 0; t != tokens; ++t) {
+          float* const sum = sums + t * panel_rows;
+          _mm512_store_ps(sum, add_row(_mm512_load_ps(sum), w, scales, x,
+                                       c * x.rows + t0 + t));
+        }
+      }
+      for (std::size_t t = 0; t != tokens; ++t)
+        _mm512_mask_storeu_ps(y_TO.row(t0 + t) + p * panel_rows, mask,
+                              _mm512_load_ps(sums + t * panel_rows));
+    }
   }
 }
 
@@ -197,7 +245,7 @@ void panels_any(matrix_view<float> y_TO, const quantised_rows& x,
   case 8:
     return panels<Type, 8>(y_TO, x, w_OI, first, last);
   default:
-    return;
+    return panels_of_many<Type>(y_TO, x, w_OI, first, last);
   }
 }
 

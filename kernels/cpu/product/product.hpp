@@ -8,8 +8,7 @@
 // order in which the innermost loop reads them, whatever the order of the
 // operands. An engine defines what a panel is and how two are multiplied:
 //
-//   f32    Highway, any processor: rows and columns that fill its registers;
-//          takes weights of bf16 as well
+//   f32    Highway, any processor: rows and columns that fill its registers
 //   bf16   both operands rounded to bf16, sums in float: AMX or AVX-512 BF16
 //
 // Threads:   the team's; every value of c is one sum in ascending order of k

@@ -8,8 +8,8 @@
 // first.
 #include "kernels/check.hpp"
 #include "kernels/cpu/isa/intrinsics.hpp"
-#include "kernels/cpu/product/bf16_tile.hpp"
 #include "kernels/cpu/product/product.hpp"
+#include "kernels/packed_weight.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -19,6 +19,10 @@ namespace shoal::kernels::cpu {
 #if defined(__x86_64__)
 
 namespace {
+
+/// Rows and columns of c that are multiplied at once, and the values of k in
+/// one step.
+constexpr std::size_t tile_side = 32, tile_depth = 32;
 
 /// The left panel of a tile of AMX stays in the first-level cache.
 constexpr std::size_t amx_depth_max = 512;
@@ -80,6 +84,56 @@ SHOAL_BF16 inline void pair_16(const float* even, const float* odd,
   _mm512_storeu_si512(
     to, _mm512_permutexvar_epi16(
           order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low))));
+}
+
+/// Transposes 16 x 16 words, one row per register.
+SHOAL_BF16 inline void transpose(__m512 (&r)[16]) {
+  __m512 s[16];
+  // First pairs of rows, then pairs of pairs, within 128 bits; then the groups
+  // of 128 bits among each other.
+  for (int i = 0; i != 16; i += 2) {
+    s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  }
+  const auto low = [](__m512 a, __m512 b) SHOAL_BF16 {
+    return _mm512_castpd_ps(
+      _mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  const auto high = [](__m512 a, __m512 b) SHOAL_BF16 {
+    return _mm512_castpd_ps(
+      _mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  for (int i = 0; i != 16; i += 4) {
+    r[i] = low(s[i], s[i + 2]);
+    r[i + 1] = high(s[i], s[i + 2]);
+    r[i + 2] = low(s[i + 1], s[i + 3]);
+    r[i + 3] = high(s[i + 1], s[i + 3]);
+  }
+  // r[4q + j] holds columns j, j + 4, j + 8, j + 12 of rows 4q .. 4q + 3.
+  for (int j = 0; j != 4; ++j) {
+    const __m512 a = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88);
+    const __m512 b = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88);
+    const __m512 c = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd);
+    const __m512 d = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd);
+    s[j] = _mm512_shuffle_f32x4(a, b, 0x88);
+    s[j + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
+    s[j + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
+    s[j + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
+  }
+  for (int i = 0; i != 16; ++i)
+    r[i] = s[i];
+}
+
+/// to[j * to_stride + i] = from[i * from_stride + j] for i, j < 16: floats, or
+/// any words of 32 bits.
+SHOAL_BF16 void transpose_16(const float* from, std::size_t from_stride,
+                             float* to, std::size_t to_stride) {
+  __m512 r[16];
+  for (std::size_t i = 0; i != 16; ++i)
+    r[i] = _mm512_loadu_ps(from + i * from_stride);
+  transpose(r);
+  for (std::size_t i = 0; i != 16; ++i)
+    _mm512_storeu_ps(to + i * to_stride, r[i]);
 }
 
 /// Transposes 16 x 16 pairs.
@@ -304,12 +358,46 @@ SHOAL_BF16 void tile_by_avx512(const tile_operands& t, float* c) {
   }
 }
 
+/// The processor's description of the eight tiles: 16 rows of 64 bytes.
+struct alignas(64) tile_configuration {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(tile_configuration) == 64);
+
+SHOAL_AMX void configure_tiles() {
+  static constexpr tile_configuration all;
+  _tile_loadconfig(&all);
+}
+
+SHOAL_AMX void release_tiles() {
+  _tile_release();
+}
+
+/// Sets up the tiles, if they are used, while it lives.
+class amx_tiles {
+public:
+  explicit amx_tiles(bool used) : used_(used) {
+    if (used_)
+      configure_tiles();
+  }
+  ~amx_tiles() {
+    if (used_)
+      release_tiles();
+  }
+  amx_tiles(const amx_tiles&) = delete;
+  amx_tiles& operator=(const amx_tiles&) = delete;
+
+private:
+  bool used_;
+};
+
 template <bool Amx>
 void multiply_bf16(const panel_product& p) {
-  features with;
-  with.bf16 = true;
-  with.amx = Amx;
-  const bf16_tiles configured(with);
+  const amx_tiles configured(Amx);
   const std::size_t stride = left_stride(p.depth);
   const std::size_t part = half_cols * padded(p.depth);
   alignas(64) float tile[tile_side * tile_side];

@@ -27,42 +27,19 @@ constexpr std::size_t panel_rows() {
   return hn::MaxLanes(tag()) == 16 ? 14 : 6;
 }
 
-HWY_INLINE float value_of(float x) {
-  return x;
-}
-HWY_INLINE float value_of(bf16 x) {
-  return to_float(x);
-}
-
-#if HWY_TARGET != HWY_SCALAR
-using four = hn::FixedTag<float, 4>;
-
-HWY_INLINE hn::Vec<four> load_4(const float* from) {
-  return hn::LoadU(four(), from);
-}
-HWY_INLINE hn::Vec<four> load_4(const bf16* from) {
-  const hn::Rebind<std::uint16_t, four> half;
-  const hn::Rebind<std::uint32_t, four> word;
-  const auto bits =
-    hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
-  return hn::BitCast(four(), hn::ShiftLeft<16>(hn::PromoteTo(word, bits)));
-}
-#endif
-
 /// Transposes 4 x 4 values: to[j * to_stride + i] = from[i * from_stride + j].
-template <class T>
-HWY_INLINE void turn_4(const T* from, std::size_t from_stride, float* to,
+HWY_INLINE void turn_4(const float* from, std::size_t from_stride, float* to,
                        std::size_t to_stride) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::size_t i = 0; i != 4; ++i)
     for (std::size_t j = 0; j != 4; ++j)
-      to[j * to_stride + i] = value_of(from[i * from_stride + j]);
+      to[j * to_stride + i] = from[i * from_stride + j];
 #else
-  const four d;
-  const auto a = load_4(from);
-  const auto b = load_4(from + from_stride);
-  const auto c = load_4(from + 2 * from_stride);
-  const auto e = load_4(from + 3 * from_stride);
+  const hn::FixedTag<float, 4> d;
+  const auto a = hn::LoadU(d, from);
+  const auto b = hn::LoadU(d, from + from_stride);
+  const auto c = hn::LoadU(d, from + 2 * from_stride);
+  const auto e = hn::LoadU(d, from + 3 * from_stride);
   const auto ab = hn::InterleaveLower(d, a, b);
   const auto ce = hn::InterleaveLower(d, c, e);
   const auto ab_up = hn::InterleaveUpper(d, a, b);
@@ -75,8 +52,8 @@ HWY_INLINE void turn_4(const T* from, std::size_t from_stride, float* to,
 }
 
 /// Packs rows that are each contiguous along k: to[k * Width + i].
-template <std::size_t Width, class T>
-void pack_turned(const T* from, std::size_t stride, std::size_t count,
+template <std::size_t Width>
+void pack_turned(const float* from, std::size_t stride, std::size_t count,
                  std::size_t depth, float* to) {
   std::size_t k = 0;
   if (Width >= 4 && count == Width)
@@ -90,7 +67,7 @@ void pack_turned(const T* from, std::size_t stride, std::size_t count,
     }
   for (; k != depth; ++k)
     for (std::size_t i = 0; i != Width; ++i)
-      to[k * Width + i] = i < count ? value_of(from[i * stride + k]) : 0;
+      to[k * Width + i] = i < count ? from[i * stride + k] : 0;
 }
 
 /// Packs one row of an operand that is contiguous across panels.
@@ -106,12 +83,12 @@ pack_row(const float* from, std::size_t count, float* to, std::size_t step) {
   }
 }
 
-/// Packs rows of `data` that are each contiguous along k.
-template <std::size_t Width, class T>
-void pack_rows(const panel_source& s, const T* data, float* to) {
+/// Packs rows that are each contiguous along k.
+template <std::size_t Width>
+void pack_rows(const panel_source& s, float* to) {
   const std::size_t stride = s.from.stride;
   const std::size_t step = s.panel_bytes / sizeof(float);
-  const T* const from = data + s.first * stride + s.first_k;
+  const float* const from = s.from.data + s.first * stride + s.first_k;
   for (std::size_t i = 0; i < s.count; i += Width)
     pack_turned<Width>(from + i * stride, stride, std::min(Width, s.count - i),
                        s.depth, to + i / Width * step);
@@ -120,10 +97,8 @@ void pack_rows(const panel_source& s, const T* data, float* to) {
 template <std::size_t Width>
 void pack(const panel_source& s, std::byte* to, bool along_k) {
   auto* const values = reinterpret_cast<float*>(to);
-  if (s.from.halves != nullptr)
-    return pack_rows<Width>(s, s.from.halves, values);
   if (along_k)
-    return pack_rows<Width>(s, s.from.data, values);
+    return pack_rows<Width>(s, values);
   const std::size_t stride = s.from.stride;
   const std::size_t step = s.panel_bytes / sizeof(float);
   const float* const from = s.from.data + s.first_k * stride + s.first;

@@ -1,22 +1,22 @@
-// kernels/cpu/product/many_rows_i16.cpp -- products of many tokens with q8 and q4 as
+// kernels/cpu/product/panels_i16.cpp -- products of many tokens with q8 and q4 as
 // whole numbers of 16 bits.
 //
 // For processors that multiply pairs of 16 bits but neither bytes nor bf16 at
 // the full rate of their vectors (AVX2): one multiplication is two products,
-// while for floats it is one. Activations are rounded to 16 bits by blocks of
-// 32, which loses no more than the rounding of sums of floats.
+// while for floats it is one. Activations have the codes of 8 bits that
+// panels.hpp promises, here in 16.
 //
 // A task is a range of panels and all tokens of a pass. The codes of a panel
 // are widened once for several hundred inputs. They stay in the first-level
 // cache while all tokens pass by. Sums of a block are exact.
 #include "kernels/check.hpp"
-#include "kernels/cpu/product/many_rows.hpp"
+#include "kernels/cpu/product/panels.hpp"
 #include "kernels/packed_layout.hpp"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/product/many_rows_i16.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/product/panels_i16.cpp"
 // foreach_target.h must come before the others.
 // clang-format off
 #include <hwy/foreach_target.h>
@@ -24,8 +24,8 @@
 #include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
-#ifndef SHOAL_KERNELS_MANY_ROWS_I16
-#define SHOAL_KERNELS_MANY_ROWS_I16
+#ifndef SHOAL_KERNELS_PANELS_I16
+#define SHOAL_KERNELS_PANELS_I16
 namespace shoal::kernels::cpu {
 
 /// Chunks of inputs of one pass: 16 KiB of widened codes.
@@ -60,16 +60,17 @@ inline constexpr std::size_t i16_task_scales = i16_chunks * 2 * panel_rows;
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4                          \
+  || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 
 using ints = hn::RebindToSigned<tag>;
 using words = hn::RebindToUnsigned<tag>;
 using shorts = hn::Repartition<std::int16_t, tag>;
 using bytes = hn::Repartition<std::uint8_t, tag>;
 
-/// Registers of a panel's outputs, and tokens whose sums fill eight more.
+/// Registers of a panel's outputs, and tokens whose sums fill up to eight more.
 constexpr std::size_t parts = panel_rows / hn::MaxLanes(tag());
-constexpr std::size_t tile_rows = 8 / parts;
+constexpr std::size_t tile_rows = std::min(8 / parts, i16_rows);
 static_assert(i16_rows % tile_rows == 0);
 
 bool can_multiply_i16() {
@@ -80,7 +81,7 @@ void round_block_i16(std::int16_t* codes, float* scale, const float* x) {
   const tag d;
   const hn::Rebind<std::int16_t, tag> d16;
   const auto lanes = hn::Lanes(d); // divides block_cols
-  const auto rounding = rounding_of(x, block_cols, 32767.0f);
+  const auto rounding = rounding_of(x, block_cols, 127.0f);
   *scale = rounding.scale;
   for (std::size_t i = 0; i != block_cols; i += lanes) {
     const auto code =
@@ -280,9 +281,9 @@ bool has_i16_products() {
   return HWY_DYNAMIC_DISPATCH(can_multiply_i16)();
 }
 
-void many_rows_i16(thread_team& team, many_rows_scratch& scratch,
-                   matrix_view<float> y_TO, matrix_view<const float> x_TI,
-                   const packed_weight& w_OI) {
+void panels_product_i16(thread_team& team, i16_scratch& scratch,
+                        matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                        const packed_weight& w_OI) {
   const auto type = w_OI.type();
   SHOAL_KERNEL_ASSERT(type == weight_type::q8 || type == weight_type::q4);
   scratch.tasks.resize(

@@ -1,12 +1,15 @@
-// kernels/cpu/product/few_rows.cpp -- products of a few tokens, for every target.
-#include "kernels/cpu/product/few_rows.hpp"
+// kernels/cpu/product/panels.cpp -- q8 and q4 times 8 bits, for every target.
+//
+// Lanes are outputs, so registers of fewer than 16 lanes process a panel in
+// parts.
+#include "kernels/cpu/product/panels.hpp"
 
 #include "kernels/packed_layout.hpp"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/product/few_rows.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/product/panels.cpp"
 // foreach_target.h must come before the others.
 // clang-format off
 #include <hwy/foreach_target.h>
@@ -19,171 +22,13 @@ namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
 using words = hn::RebindToUnsigned<tag>;
 
-/// For processors that do not multiply bf16 (rows_bf16.cpp is for those that
-/// do): the rows of bf16 read at a time, and the prefetch distance. With
-/// AVX-512 one row after the other is faster: 14.3 tokens/s, against 13.3 with
-/// two and 12.5 with four, and 10.5 with a distance of only 2 KiB; 16.9 with
-/// the loop unrolled (1.1B Llama shape, one thread of an EPYC, `shoal bench
-/// decode`, 2026-11-23).
-#if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t bf16_streams = 1, prefetch_distance = prefetch_bytes_wide;
-#else
-constexpr std::size_t bf16_streams = streams,
-                      prefetch_distance = prefetch_bytes;
-#endif
-
-/// Loads `n` 32-bit words of which the last may be half a word.
-HWY_INLINE hn::Vec<words>
-load_pairs(words d, const bf16* from, std::size_t values) {
-  if (HWY_LIKELY(values >= 2 * hn::Lanes(d)))
-    return hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(from));
-  HWY_ALIGN std::uint32_t part[hn::MaxLanes(tag())] = {};
-  std::memcpy(part, from, values * sizeof(bf16));
-  return hn::Load(d, part);
-}
-
-/// Outputs o .. o + Rows - 1. Few instructions for each line of the weight, so
-/// that the processor has many lines in flight.
-template <std::size_t T, std::size_t Rows>
-HWY_INLINE void bf16_outputs(matrix_view<float> y_TO, const paired_rows& x,
-                             matrix_view<const bf16> w_OI, std::size_t o) {
-  const tag d;
-  const words dw;
-  const auto lanes = hn::Lanes(d);
-  const auto high = hn::Set(dw, 0xffff0000u);
-  const bf16* w[Rows];
-  for (std::size_t r = 0; r != Rows; ++r)
-    w[r] = w_OI.row(o + r);
-  vec sums[Rows][T][2];
-  for (auto& of_row : sums)
-    for (auto& sum : of_row)
-      sum[0] = sum[1] = hn::Zero(d);
-  const auto add = [&](std::size_t r, std::size_t t, hn::Vec<words> pairs,
-                       vec even, vec odd) HWY_ATTR {
-    sums[r][t][0] =
-      hn::MulAdd(hn::BitCast(d, hn::ShiftLeft<16>(pairs)), even, sums[r][t][0]);
-    sums[r][t][1] =
-      hn::MulAdd(hn::BitCast(d, hn::And(pairs, high)), odd, sums[r][t][1]);
-  };
-  std::size_t i = 0;
-#pragma GCC unroll 4
-  for (const auto whole = w_OI.cols / 2 / lanes * lanes; i != whole;
-       i += lanes) {
-    // After the end of a row comes the next row of its own stream.
-    constexpr auto values = prefetch_distance / sizeof(bf16);
-    const auto next =
-      2 * i + values
-      + (2 * i + values < w_OI.cols ? 0 : (Rows - 1) * w_OI.stride);
-    const float* xe = x.even.data() + i;
-    const float* xo = x.odd.data() + i;
-    vec even[T], odd[T];
-    for (std::size_t t = 0; t != T; ++t) {
-      even[t] = hn::LoadU(d, xe + t * x.half);
-      odd[t] = hn::LoadU(d, xo + t * x.half);
-    }
-    for (std::size_t r = 0; r != Rows; ++r) {
-      __builtin_prefetch(w[r] + next);
-      const auto pairs =
-        hn::LoadU(dw, reinterpret_cast<const std::uint32_t*>(w[r] + 2 * i));
-      for (std::size_t t = 0; t != T; ++t)
-        add(r, t, pairs, even[t], odd[t]);
-    }
-  }
-  if (i != x.half)
-    for (std::size_t r = 0; r != Rows; ++r) {
-      const auto pairs = load_pairs(dw, w[r] + 2 * i, w_OI.cols - 2 * i);
-      for (std::size_t t = 0; t != T; ++t)
-        add(r, t, pairs, load(d, x.even.data() + t * x.half + i, x.half - i),
-            load(d, x.odd.data() + t * x.half + i, x.half - i));
-    }
-  for (std::size_t r = 0; r != Rows; ++r)
-    for (std::size_t t = 0; t != T; ++t)
-      y_TO(t, o + r) = sum_of(hn::Add(sums[r][t][0], sums[r][t][1]));
-}
-
-template <std::size_t T>
-void bf16_rows(matrix_view<float> y_TO, const paired_rows& x,
-               matrix_view<const bf16> w_OI, std::size_t first,
-               std::size_t last) {
-  constexpr std::size_t rows = T == 1 ? bf16_streams : 1;
-  auto o = first;
-  for (; o + rows <= last; o += rows)
-    bf16_outputs<T, rows>(y_TO, x, w_OI, o);
-  for (; o != last; ++o)
-    bf16_outputs<T, 1>(y_TO, x, w_OI, o);
-}
-
-template <std::size_t T>
-void f32_rows(matrix_view<float> y_TO, matrix_view<const float> x_TI,
-              matrix_view<const float> w_OI, std::size_t first,
-              std::size_t last) {
-  const tag d;
-  const auto lanes = hn::Lanes(d);
-  for (auto o = first; o != last; ++o) {
-    const float* w = w_OI.row(o);
-    vec sums[T][2];
-    for (auto& sum : sums)
-      sum[0] = sum[1] = hn::Zero(d);
-    std::size_t i = 0;
-    for (; i + 2 * lanes <= w_OI.cols; i += 2 * lanes) {
-      __builtin_prefetch(w + i + prefetch_distance / sizeof(float));
-      const auto w0 = hn::LoadU(d, w + i);
-      const auto w1 = hn::LoadU(d, w + i + lanes);
-      for (std::size_t t = 0; t != T; ++t) {
-        const auto* x = x_TI.row(t) + i;
-        sums[t][0] = hn::MulAdd(w0, hn::LoadU(d, x), sums[t][0]);
-        sums[t][1] = hn::MulAdd(w1, hn::LoadU(d, x + lanes), sums[t][1]);
-      }
-    }
-    for (; i < w_OI.cols; i += lanes) {
-      const auto n = std::min(lanes, w_OI.cols - i);
-      const auto w0 = load(d, w + i, n);
-      for (std::size_t t = 0; t != T; ++t)
-        sums[t][0] = hn::MulAdd(w0, load(d, x_TI.row(t) + i, n), sums[t][0]);
-    }
-    for (std::size_t t = 0; t != T; ++t)
-      y_TO(t, o) = sum_of(hn::Add(sums[t][0], sums[t][1]));
-  }
-}
-
-void f32_rows_any(matrix_view<float> y_TO, matrix_view<const float> x_TI,
-                  matrix_view<const float> w_OI, std::size_t first,
-                  std::size_t last) {
-  switch (y_TO.rows) {
-  case 1:
-    return f32_rows<1>(y_TO, x_TI, w_OI, first, last);
-  case 2:
-    return f32_rows<2>(y_TO, x_TI, w_OI, first, last);
-  case 3:
-    return f32_rows<3>(y_TO, x_TI, w_OI, first, last);
-  case 4:
-    return f32_rows<4>(y_TO, x_TI, w_OI, first, last);
-  default:
-    return;
-  }
-}
-
-void bf16_rows_any(matrix_view<float> y_TO, const paired_rows& x,
-                   matrix_view<const bf16> w_OI, std::size_t first,
-                   std::size_t last) {
-  switch (y_TO.rows) {
-  case 1:
-    return bf16_rows<1>(y_TO, x, w_OI, first, last);
-  case 2:
-    return bf16_rows<2>(y_TO, x, w_OI, first, last);
-  case 3:
-    return bf16_rows<3>(y_TO, x, w_OI, first, last);
-  case 4:
-    return bf16_rows<4>(y_TO, x, w_OI, first, last);
-  default:
-    return;
-  }
-}
-
-// Panels: lanes are outputs, so registers of fewer than 16 lanes process a
-// panel in parts.
-
 using ints = hn::RebindToSigned<tag>;
+
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t prefetch_distance = prefetch_bytes_wide;
+#else
+constexpr std::size_t prefetch_distance = prefetch_bytes;
+#endif
 
 #if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX3
 
@@ -224,19 +69,17 @@ HWY_INLINE void panel_part(float* sums, const quantised_rows& x, std::size_t t,
     levels[i] = static_cast<std::uint8_t>(q4_codes[i % 16] + code_offset);
   const auto table = hn::Load(db, levels);
   const auto nibble = hn::Set(dw, 0x0f0f0f0fu);
-  const auto* codes = x.codes.data() + t * x.padded;
-  const auto* scales = x.scales.data() + t * (x.padded / block_cols);
-  const auto* offsets = x.offsets.data() + t * (x.padded / block_cols);
   auto sum = hn::Zero(d);
-  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c) {
+  for (std::size_t c = 0; c != x.chunks; ++c) {
+    const auto row = c * x.rows + t;
     const auto* chunk = panel + c * chunk_bytes(Type) + 4 * lane;
     const auto word = [&](std::size_t at) {
       return hn::LoadU(dw, reinterpret_cast<const std::uint32_t*>(chunk + at));
     };
     __builtin_prefetch(chunk + prefetch_distance);
-    auto sum0 = hn::Set(di, offsets[2 * c]);
-    auto sum1 = hn::Set(di, offsets[2 * c + 1]);
-    const auto* x0 = codes + c * chunk_cols;
+    auto sum0 = hn::Set(di, x.offsets[2 * row]);
+    auto sum1 = hn::Set(di, x.offsets[2 * row + 1]);
+    const auto* x0 = x.codes.data() + row * chunk_cols;
     for (std::size_t g = 0; g != 8; ++g) {
       auto w0 = word(scale_bytes + 64 * g);
       auto w1 = w0;
@@ -256,9 +99,9 @@ HWY_INLINE void panel_part(float* sums, const quantised_rows& x, std::size_t t,
     const auto s0 = hn::BitCast(d, hn::ShiftLeft<16>(both));
     const auto s1 = hn::BitCast(d, hn::And(both, high));
     sum = hn::MulAdd(hn::ConvertTo(d, sum0),
-                     hn::Mul(s0, hn::Set(d, scales[2 * c])), sum);
+                     hn::Mul(s0, hn::Set(d, x.scales[2 * row])), sum);
     sum = hn::MulAdd(hn::ConvertTo(d, sum1),
-                     hn::Mul(s1, hn::Set(d, scales[2 * c + 1])), sum);
+                     hn::Mul(s1, hn::Set(d, x.scales[2 * row + 1])), sum);
   }
   hn::StoreU(sum, d, sums + lane);
 }
@@ -269,12 +112,13 @@ template <weight_type Type>
 void panel_part(float* sums, const quantised_rows& x, std::size_t t,
                 const std::byte* panel, std::size_t lane) {
   const tag d;
-  const auto blocks = x.padded / block_cols;
   for (std::size_t n = lane; n != lane + hn::Lanes(d); ++n) {
     float sum = 0;
-    for (std::size_t b = 0; b != blocks; ++b) {
+    for (std::size_t b = 0; b != 2 * x.chunks; ++b) {
+      const auto row = b / 2 * x.rows + t;
       const auto* chunk = panel + b / 2 * chunk_bytes(Type);
-      const auto* codes = x.codes.data() + t * x.padded + b * block_cols;
+      const auto* codes =
+        x.codes.data() + row * chunk_cols + b % 2 * block_cols;
       const auto* from = chunk + scale_bytes + 4 * n;
       std::int32_t dot = 0;
       for (std::size_t k = 0; k != block_cols; ++k) {
@@ -287,7 +131,7 @@ void panel_part(float* sums, const quantised_rows& x, std::size_t t,
       bf16 scale;
       std::memcpy(&scale, chunk + 4 * n + 2 * (b % 2), sizeof scale);
       sum +=
-        static_cast<float>(dot) * (to_float(scale) * x.scales[t * blocks + b]);
+        static_cast<float>(dot) * (to_float(scale) * x.scales[2 * row + b % 2]);
     }
     sums[n] = sum;
   }
@@ -362,9 +206,9 @@ void panels_times(float* to, const quantised_rows& x, std::size_t t,
   __m256 sums[Panels][2] = {};
   const auto table = _mm256_broadcastsi128_si256(
     _mm_loadu_si128(reinterpret_cast<const __m128i*>(q4_codes)));
-  const auto* codes = x.codes.data() + t * x.padded;
-  const auto* scales = x.scales.data() + t * (x.padded / block_cols);
-  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c) {
+  const auto* codes = x.codes.data() + t * chunk_cols;
+  const auto* scales = x.scales.data() + 2 * t;
+  for (std::size_t c = 0; c != x.chunks; ++c) {
     const auto* chunk = panel + c * chunk_bytes(Type);
     // To the second-level cache: at this distance it is too early for the
     // first. For q8 the processor's own prefetcher is better alone.
@@ -374,8 +218,8 @@ void panels_times(float* to, const quantised_rows& x, std::size_t t,
           __builtin_prefetch(chunk + i * stride + at + prefetch_bytes, 0, 2);
     add_block<Type, 0>(sums, chunk, stride, codes, scales[0], table);
     add_block<Type, 1>(sums, chunk, stride, codes, scales[1], table);
-    codes += chunk_cols;
-    scales += 2;
+    codes += x.rows * chunk_cols;
+    scales += 2 * x.rows;
   }
   for (std::size_t i = 0; i != Panels; ++i)
     for (std::size_t half = 0; half != 2; ++half)
@@ -449,8 +293,7 @@ void quantise_block(std::int8_t* codes, float* scale, std::int32_t* offset,
 
 void quantise_any(quantised_rows& to, std::size_t t, const float* x,
                   std::size_t cols) {
-  const auto blocks = to.padded / block_cols;
-  for (std::size_t b = 0; b != blocks; ++b) {
+  for (std::size_t b = 0; b != 2 * to.chunks; ++b) {
     const auto at = std::min(cols, b * block_cols);
     const auto size = std::min(block_cols, cols - at);
     const float* from = x + at;
@@ -459,8 +302,9 @@ void quantise_any(quantised_rows& to, std::size_t t, const float* x,
       std::copy_n(from, size, part);
       from = part;
     }
-    quantise_block(to.codes.data() + t * to.padded + b * block_cols,
-                   &to.scales[t * blocks + b], &to.offsets[t * blocks + b],
+    const auto row = b / 2 * to.rows + t;
+    quantise_block(&to.codes[row * chunk_cols + b % 2 * block_cols],
+                   &to.scales[2 * row + b % 2], &to.offsets[2 * row + b % 2],
                    from);
   }
 }
@@ -471,54 +315,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace shoal::kernels::cpu {
 
-HWY_EXPORT(f32_rows_any);
-HWY_EXPORT(bf16_rows_any);
 HWY_EXPORT(panels_any);
 HWY_EXPORT(quantise_any);
 
 void quantised_rows::resize(std::size_t row_count, std::size_t cols) {
   rows = row_count;
-  padded = chunks_of(cols) * chunk_cols;
-  codes.resize(rows * padded);
-  scales.resize(rows * padded / block_cols);
-  offsets.resize(rows * padded / block_cols);
-}
-
-void paired_rows::resize(std::size_t row_count, std::size_t cols) {
-  half = (cols + 1) / 2;
-  even.resize(row_count * half);
-  odd.resize(row_count * half);
+  chunks = chunks_of(cols);
+  codes.resize(chunks * rows * chunk_cols);
+  scales.resize(chunks * rows * 2);
+  offsets.resize(chunks * rows * 2);
 }
 
 void quantise_row(quantised_rows& to, std::size_t t, const float* x_I,
                   std::size_t cols) {
   HWY_DYNAMIC_DISPATCH(quantise_any)(to, t, x_I, cols);
-}
-
-void pair_row(paired_rows& to, std::size_t t, const float* x_I,
-              std::size_t cols) {
-  auto* even = to.even.data() + t * to.half;
-  auto* odd = to.odd.data() + t * to.half;
-  for (std::size_t i = 0; i != cols / 2; ++i) {
-    even[i] = x_I[2 * i];
-    odd[i] = x_I[2 * i + 1];
-  }
-  if (cols % 2 != 0) {
-    even[to.half - 1] = x_I[cols - 1];
-    odd[to.half - 1] = 0;
-  }
-}
-
-void rows_product_f32(matrix_view<float> y_TO, matrix_view<const float> x_TI,
-                      matrix_view<const float> w_OI, std::size_t first,
-                      std::size_t last) {
-  HWY_DYNAMIC_DISPATCH(f32_rows_any)(y_TO, x_TI, w_OI, first, last);
-}
-
-void rows_product_bf16(matrix_view<float> y_TO, const paired_rows& x,
-                       matrix_view<const bf16> w_OI, std::size_t first,
-                       std::size_t last) {
-  HWY_DYNAMIC_DISPATCH(bf16_rows_any)(y_TO, x, w_OI, first, last);
 }
 
 void panels_product(matrix_view<float> y_TO, const quantised_rows& x,
