@@ -83,12 +83,25 @@ def other_layouts_go_on_to_the_same_losses(cluster, folder):
 
 
 @scenario
-def each_peer_writes_its_part(cluster, folder):
+def each_peer_writes_its_part_and_keeps_a_share(cluster, folder):
     cluster.start_all()
     cluster.wait_view(4)
     run = Run(cluster, folder, steps=20, interval=10, data=text_for(folder),
-              blocks=24)
+              blocks=24, flags=["--checkpoint.keepers", "4"])
+    run.until(lambda e: e["event"] == "step")
+    told = cluster.run(["status", "--data-dir", str(cluster.mine)], 1).stdout
+    assert "in parts on 4 disks, each part on 2" in told, told
     assert run.finish(90) == 0
+    stores = {}
+    for peer in cluster.peers:
+        for name, file in checkpoint_files(peer).get(20, {}).items():
+            stores.setdefault(name, []).append(file.exists())
+    shards = [s for name, s in stores.items() if "-of-00026" in name]
+    assert len(shards) == 52 and all(sum(s) >= 2 for s in shards), stores
+    whole = [peer.name for peer in cluster.peers if 20 in checkpoints(peer)]
+    print(f"  {len(shards)} files on two disks or more; whole on {whole}")
+    # The command brings it home by way of the node that it talks to.
+    assert set(whole) <= {cluster.peers[0].name}, whole
     wrote = {}
     for peer in cluster.peers:
         for line in log_of(peer):
@@ -110,8 +123,8 @@ def each_peer_writes_its_part(cluster, folder):
 FILE = "model-00003-of-00006.safetensors"
 
 
-def checkpoints(peer):
-    """step -> name -> path: the checkpoints of which a store has all files."""
+def checkpoint_files(peer):
+    """step -> name -> path: the checkpoints of which a store has the manifest."""
     found = {}
     blobs = peer.store / "blobs"
     for blob in blobs.glob("[0-9a-f][0-9a-f]/*"):
@@ -124,9 +137,14 @@ def checkpoints(peer):
             continue
         files = {f["name"]: blobs / f["sha256"][:2] / f["sha256"][2:]
                  for f in manifest["files"]}
-        if all(f.exists() for f in files.values()):
-            found[manifest["step"]] = files
+        found[manifest["step"]] = files
     return found
+
+
+def checkpoints(peer):
+    """The same of those of which it has all files."""
+    return {step: files for step, files in checkpoint_files(peer).items()
+            if all(f.exists() for f in files.values())}
 
 
 def swap(a, b):

@@ -88,12 +88,12 @@ BOOST_AUTO_TEST_SUITE(recorded_traces,
                       *boost::unit_test::precondition(shoal::sim::traces_hold))
 
 const std::uint64_t of_jobs[] = {
-  0xebc3353335e99d7f, 0xa19ff19b34c71ef1, 0x5dd7d1acd396bcac,
-  0x78ffe20d887f248c, 0xe1e833737fe7b35d, 0x120089106bfa7033,
-  0x3209467f6f70c476, 0x78dc9e4b15916c18, 0x496faf15d593646a,
-  0x4227be18adc7d1a2, 0xf32938200cab1b2f, 0x39005fbae6958122,
-  0xa9512e9ea03c2ea1, 0xa703e0a4e8c4c94c, 0x927de7a20e42b154,
-  0x703be39875e92dcf,
+  0xc882470a0ea5d580, 0x34136d25c6c44213, 0x928bbb031acd0692,
+  0xfc3e86988452acfb, 0xac75d0a3e82329c2, 0x57396459e0f00cd7,
+  0xea411587ab94ab13, 0x206b9d1682642404, 0x4d2b36bbd86759a9,
+  0xb714eafdb587664f, 0x165ec8b1c791f8f0, 0xaf1a5e5ce336439d,
+  0x7bed5c3a5b2d89f1, 0x0ff2aa263728f7a9, 0x729415b8bc845526,
+  0x63edcdd831704bb0,
 };
 
 BOOST_AUTO_TEST_CASE(jobs_run_as_recorded) {
