@@ -281,9 +281,10 @@ void job_saving::look() {
     [world = here_.world, known, found](kernels::backend&) {
       runtime::store& store = world->node->blobs();
       const std::size_t units = world->layout->unit_count();
+      bool whole = false; // one of them is
       for (auto at = known.rbegin(); at != known.rend(); ++at) {
         std::vector<std::string> damaged;
-        if (found->held.empty()) // the newest complete one
+        if (!whole) // down to the newest that is, and shares of newer ones
           damaged = verify_checkpoint(at->manifest, store);
         for (const std::string& file : damaged)
           found->notes.push_back(
@@ -291,8 +292,10 @@ void job_saving::look() {
             + " is damaged here: it was set aside. A peer that has this "
               "checkpoint is asked for it; else an older one is used");
         if (auto lacks = parts_lacking(at->manifest, units, store))
-          if (lacks->size() < units)
+          if (lacks->size() < units) {
             found->held[*at] = *lacks;
+            whole = whole || lacks->empty();
+          }
       }
     },
     [this, post = here_.post, found] {
