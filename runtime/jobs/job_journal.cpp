@@ -47,21 +47,37 @@ struct history {
   /// For each kind: all up to this number have been seen and dropped.
   std::map<job_event_kind, std::uint64_t> forgotten;
   std::optional<job_event> last_step;
+  std::optional<job_event> last_checkpoint;
   std::optional<job_event> awaited; ///< since the last step
   bool ended = false;
   std::uint64_t order = 0; ///< of the last event, among all jobs
 
   std::uint64_t next() const { return first + events.size(); }
 
+  /// Of a step or another deed of the job under a later view than that of its
+  /// end: it goes on. @pre ended
+  bool goes_on(const job_event& e) const {
+    return (e.kind == job_event_kind::step || e.kind == job_event_kind::view
+            || e.kind == job_event_kind::checkpoint)
+           && e.epoch > events.back().epoch;
+  }
+
   bool add(const job_event& e) {
     const auto key = key_of(e);
     const auto old = forgotten.find(e.kind);
-    if (ended || (old != forgotten.end() && std::get<1>(key) <= old->second)
-        || !keys.insert(key).second)
+    if ((old != forgotten.end() && std::get<1>(key) <= old->second)
+        || keys.contains(key) || (ended && !goes_on(e)))
       return false;
+    if (ended) {
+      keys.erase(key_of(events.back()));
+      events.pop_back();
+    }
+    keys.insert(key);
     events.push_back(e);
     if (e.kind == job_event_kind::step)
       last_step = e; // also one that is run again after a loss
+    if (e.kind == job_event_kind::checkpoint)
+      last_checkpoint = e;
     if (e.waits)
       awaited = e;
     else if (e.kind == job_event_kind::step || e.kind == job_event_kind::done)
@@ -177,6 +193,12 @@ public:
     std::lock_guard lock(mutex_);
     const auto found = jobs_.find(job);
     return found == jobs_.end() ? std::nullopt : found->second.last_step;
+  }
+
+  std::optional<job_event> last_checkpoint(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? std::nullopt : found->second.last_checkpoint;
   }
 
   std::optional<job_event> awaited(core::job_id job) const override {

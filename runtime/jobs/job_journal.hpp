@@ -4,7 +4,8 @@
 // <folder>/<job, 16 hexadecimal digits>/events.jsonl, from which the journal is
 // filled at the next start. An event that is there already is dropped: step,
 // eval and checkpoint are identified by their step, a view by its epoch, a
-// notice by step and text; `done` comes once and last.
+// notice by step and text; `done` comes once and last, unless a later view goes on
+// with the job: then it was the end in another half of the shoal, and is dropped.
 //
 // Threads: any. Listeners run on the thread that adds and may only post.
 // Errors:  lines that the disk refuses are written later; that is reported once
@@ -42,6 +43,8 @@ public:
 
   /// The newest committed step, if any is known; cheap.
   virtual std::optional<job_event> last_step(core::job_id job) const = 0;
+  /// The newest checkpoint, if any is known; cheap.
+  virtual std::optional<job_event> last_checkpoint(core::job_id job) const = 0;
   /// What the job waits for, from the newest event that reports a wait, unless
   /// a step has come since.
   virtual std::optional<job_event> awaited(core::job_id job) const = 0;

@@ -90,6 +90,9 @@ public:
   std::optional<job_event> last_step(core::job_id job) const override {
     return below_.last_step(job);
   }
+  std::optional<job_event> last_checkpoint(core::job_id job) const override {
+    return below_.last_checkpoint(job);
+  }
   std::optional<job_event> awaited(core::job_id job) const override {
     return below_.awaited(job);
   }

@@ -63,6 +63,40 @@ BOOST_AUTO_TEST_CASE(an_event_that_comes_twice_is_kept_once) {
   BOOST_TEST(next == 3u);
 }
 
+/// The job ended in one half of a shoal, which then joined the other.
+BOOST_AUTO_TEST_CASE(an_end_is_dropped_if_a_later_view_goes_on) {
+  shoal::test::folder f;
+  for (int again = 0; again < 2; ++again) {
+    const auto j = open_job_journal(f.path);
+    if (again == 0) {
+      j->add(7, step(1));
+      j->add(7, event(kind::done, 1, 5, "cancelled"));
+      j->add(7, event(kind::view, 0, 4, "one half")); // late
+      BOOST_TEST(j->ended(7));
+      j->add(7, event(kind::view, 0, 9, "all"));
+      BOOST_TEST(!j->ended(7));
+      j->add(7, step(2));
+    }
+    BOOST_TEST(!j->ended(7));
+    BOOST_TEST(j->read_all(7).size() == 3u);
+    BOOST_TEST(j->last_step(7)->step == 2u);
+    if (again == 0)
+      continue;
+    j->add(7, event(kind::done, 2, 10, "done"));
+    BOOST_TEST(j->ended(7));
+    BOOST_TEST(j->read_all(7).back().text == "done");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_newest_checkpoint_is_known) {
+  const auto j = open_job_journal({});
+  BOOST_TEST(!j->last_checkpoint(7).has_value());
+  j->add(7, event(kind::checkpoint, 4, 1, ""));
+  j->add(7, event(kind::checkpoint, 8, 1, ""));
+  j->add(7, step(9));
+  BOOST_TEST(j->last_checkpoint(7)->step == 8u);
+}
+
 BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
   shoal::test::folder f;
   {
