@@ -423,8 +423,9 @@ private:
     const std::string job = job_text();
     const std::string line = core::shown(
       embedded_
-        ? "stopped; steps after the newest checkpoint in " + o_.out.string()
-            + " are lost"
+        ? "stopped; steps that no checkpoint in " + o_.out.string()
+            + " has are lost. If there is one, `shoal train "
+            + shell_word(o_.out.string()) + " --resume` goes on from it"
         : "stopped watching; job " + job
             + (ends ? " ends after its step"
                     : " may go on: `" + command_line("cancel " + job, o_.at)

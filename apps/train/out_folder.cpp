@@ -300,10 +300,12 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
     return failure{folder + " belongs to another run, and " + damage_ + ": "
                    + ways_out()};
   if (!found_)
-    return failure{folder + " holds files that are not this "
-                   + (request_.what == purpose::new_model ? "command" : "run")
-                   + "'s and would be overwritten (" + list(names)
-                   + "): " + ways_out()};
+    return failure{folder
+                   + (request_.what == purpose::new_model
+                        ? " holds files that would be overwritten ("
+                        : " holds files that are not this run's and would be "
+                          "overwritten (")
+                   + list(names) + "): " + ways_out()};
   const std::string owner =
     found_->jobs.empty() ? "a run" : "the run of job " + found_->jobs.back();
   if (request_.what == purpose::new_model)

@@ -22,7 +22,9 @@ model::status take_folder(train_options& o) {
   if (!o.resume && fs::exists(folder / record_name, error))
     return failure{folder.string() + " is the folder of a run: `shoal train "
                    + shell_word(folder.string())
-                   + " --resume` goes on with it"};
+                   + " --resume` goes on with it, and `shoal train RUN_FILE "
+                     "--out "
+                   + shell_word(folder.string()) + " --overwrite` starts anew"};
   if (!o.resume || !fs::is_directory(folder, error))
     return model::done{};
   if (o.out_named && !fs::equivalent(folder, o.out, error))
@@ -65,7 +67,8 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
            + " still runs (see `shoal jobs`), `shoal attach " + job + " --out "
            + out.string() + "` goes on watching it; else ";
   }
-  return failure{why + "start anew, with --overwrite in place of --resume"};
+  return failure{why + "start anew: `shoal train RUN_FILE --out "
+                 + shell_word(out.string()) + " --overwrite`"};
 }
 
 model::result<runtime::run_config>
