@@ -46,6 +46,7 @@ const json& pattern() {
                            {"user", ""},
                            {"submitted_unix_ms", 0u},
                            {"places", json::array({json::array({stage})})},
+                           {"checkpoint?", {{"step", 0u}, {"digest", ""}}},
                            {"keepers?", json::array({json{{"id", ""}}})},
                            {"part_keepers?", json::array({json{{"id", ""}}})}};
   static const json device = {{"kind", "cpu"},

@@ -140,6 +140,10 @@ bool follower::on(const job_event& e) {
     state_ = e.text;
     cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
+    if (config_.last && config_.last->step == e.step && told_step_ != e.step) {
+      pending_ = *config_.last;
+      told_step_ = e.step;
+    }
     fetch_pending();
     settle();
     if (!config_.folder.empty())

@@ -37,6 +37,9 @@ struct follow_config {
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched.
   std::uint64_t old = 0;
+  /// The last checkpoint of a job that has ended, as another peer knows it, if the
+  /// node that is followed may have been away then.
+  std::optional<runtime::job_event> last;
   /// How checkpoints are fetched, if the node that is followed does not answer.
   runtime::client_config at;
   /// If no node keeps the last checkpoint while it cannot be written, a folder of

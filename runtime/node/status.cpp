@@ -250,6 +250,7 @@ json keepers_json(const place_of& a,
 struct job_of {
   const core::job_entry& is;
   std::optional<job_event> last;    ///< newest step that this node knows
+  std::optional<job_event> saved;   ///< newest checkpoint that it knows
   std::optional<job_event> awaited; ///< what the running job waits for
   std::optional<place_of> place;    ///< none while no plan has it
 };
@@ -277,6 +278,15 @@ json waiting_of(const job_of& j) {
   constexpr std::string_view said = "waiting: "; // as a line of its own begins
   const std::string& text = j.awaited->text;
   return json(text.starts_with(said) ? text.substr(said.size()) : text);
+}
+
+const json_table<job_event>& checkpoint_table() {
+  static const json_table<job_event> table{
+    {"step", "whole number", "", "its step",
+     [](auto& e) { return json(e.step); }},
+    {"digest", "text", "", "of its list of files: 64 hexadecimal digits",
+     [](auto& e) { return json(core::to_hex(e.digest)); }}};
+  return table;
 }
 
 const json_table<job_of>& job_table() {
@@ -338,6 +348,12 @@ const json_table<job_of>& job_table() {
        const auto& all = v.place->first().replicas;
        return json(all.empty() ? 0 : all[0].stages.size());
      }},
+    {"checkpoint", "object, optional", "",
+     "the newest checkpoint that this node has heard of",
+     [](j v) {
+       return v.saved ? written(checkpoint_table(), *v.saved) : left_out();
+     },
+     texts_of(checkpoint_table())},
     {"roles", "object, optional", "",
      "who has what a job has once; none while it waits",
      [](j v) {
@@ -382,9 +398,10 @@ const json_table<job_of>& job_table() {
 }
 
 job_of job_in(const status_input& in, const core::job_entry& job) {
-  job_of out{job, {}, {}, {}};
+  job_of out{job, {}, {}, {}, {}};
   if (in.journal) {
     out.last = in.journal->last_step(job.id);
+    out.saved = in.journal->last_checkpoint(job.id);
     if (job.state == core::job_state::running)
       out.awaited = in.journal->awaited(job.id);
   }

@@ -120,6 +120,29 @@ def each_peer_writes_its_part_and_keeps_a_share(cluster, folder):
         assert all(0.2 < size / total < 0.3 for _, size in by.values())
 
 
+@scenario
+def a_peer_that_was_away_at_the_end_fetches_the_model(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(3)
+    run = Run(cluster, folder, steps=40, replicas=2, stages=1, number=2,
+              data=text_for(folder))
+    run.advance(3)
+    away = cluster.peers[0]
+    away.kill()
+    assert run.finish(90) == 0
+    away.start()
+    away.wait_ready()
+    cluster.wait_view(3)
+    job = away.status()["jobs"][0]
+    out = folder / "later"
+    done = cluster.run(["attach", job["id"], "--out", str(out), "--data-dir",
+                        str(cluster.mine)], 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ((out / "model.safetensors").read_bytes()
+            == (run.out / "model.safetensors").read_bytes())
+
+
+a_peer_that_was_away_at_the_end_fetches_the_model.peers = 3
 FILE = "model-00003-of-00006.safetensors"
 
 
