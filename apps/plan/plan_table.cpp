@@ -260,6 +260,7 @@ struct range {
 /// Peers with the same work.
 struct row {
   std::vector<std::string> names;
+  std::vector<core::member_id> members; ///< of the names, which may be equal
   range replicas, stages, layers;
   std::int64_t layers_each = 0;
   std::int64_t microbatches = 0; ///< of a step, each peer
@@ -339,6 +340,7 @@ private:
     const core::replica_place& r = p_.island().replicas[replica];
     row now;
     now.names = {name_of(p_.view, s.lead())};
+    now.members = {s.lead()};
     now.replicas.add(replica, replica);
     now.stages.add(stage, stage);
     if (s.first_block < s.last_block)
@@ -348,7 +350,8 @@ private:
     fill(now, s.lead());
     for (row& known : out)
       if (known.stages.first >= 0 && alike(known, now)
-          && known.stages.last + 1 >= now.stages.first)
+          && known.stages.last + 1 >= now.stages.first
+          && known.replicas.last + 1 >= now.replicas.first)
         return merge(known, now);
     out.push_back(std::move(now));
   }
@@ -364,8 +367,11 @@ private:
   }
 
   static void merge(row& into, const row& from) {
-    if (std::ranges::find(into.names, from.names.front()) == into.names.end())
+    if (std::ranges::find(into.members, from.members.front())
+        == into.members.end()) {
       into.names.push_back(from.names.front());
+      into.members.push_back(from.members.front());
+    }
     into.same_layers = into.same_layers
                        && into.layers.first == from.layers.first
                        && into.layers.last == from.layers.last;
