@@ -110,8 +110,11 @@ public:
     forged.members.push_back(self);
     std::ranges::sort(forged.members, {},
                       [](const core::member& m) { return m.id.peer; });
-    for (const auto number : {core::epoch_max, core::epoch_max - 1,
-                              cluster::believed_max(before->number) + 1}) {
+    // The node's view may be a few later by then.
+    constexpr core::epoch later = 1000;
+    for (const auto number :
+         {core::epoch_max, core::epoch_max - 1,
+          cluster::believed_max(before->number + later) + 1}) {
       forged.number = number;
       if (!tell(cluster::decided{forged})
           || !report("number " + std::to_string(number), view_now()))

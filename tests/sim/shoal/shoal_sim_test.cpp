@@ -111,7 +111,7 @@ const struct {
   {mutant::answers_dropped, 7},        {mutant::cursor_off_by_one, 1},
   {mutant::rollback_forgotten, 13},    {mutant::vote_counted_twice, 4},
   {mutant::stale_part_summed, 4},      {mutant::moments_not_moved, 1},
-  {mutant::votes_not_stored, 18},      {mutant::cancel_forgotten, 5},
+  {mutant::votes_not_stored, 43},      {mutant::cancel_forgotten, 5},
   {mutant::applied_twice, 34},         {mutant::former_views_shown, 4},
   {mutant::loss_unsaid, 13},           {mutant::optimizer_restarts, 1},
   {mutant::tags_without_plan, 3},      {mutant::disks_unwatched, 15},
