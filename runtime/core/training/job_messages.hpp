@@ -228,7 +228,6 @@ void fields(auto& v, of<checkpoint_ref> auto& x) {
 }
 
 inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
-
 /// Runs of parts, in any order (state/part_set.hpp).
 void fields(auto& v, of<part_range> auto& x) {
   v("first", x.first, at_most(job_units_max));
@@ -236,11 +235,10 @@ void fields(auto& v, of<part_range> auto& x) {
 }
 inline constexpr std::size_t part_runs_max = job_units_max / 2 + 1;
 
-/// A checkpoint that a store can serve: its manifest and indexes, and the files
-/// of all parts but these.
+/// A checkpoint in a store.
 struct stored_checkpoint {
   checkpoint_ref checkpoint;
-  std::vector<part_range> lacks; ///< none: it is whole
+  std::vector<part_range> lacks; ///< parts of which it lacks the files
   friend bool
   operator==(const stored_checkpoint&, const stored_checkpoint&) = default;
 };
@@ -408,10 +406,9 @@ void fields(auto& v, of<checkpoint_published> auto& x) {
   v("unable", x.unable, list_of(cluster::members_max));
 }
 
-/// The sender's store has all parts of this checkpoint that it keeps
-/// (shards.hpp). Sent by keepers to all participants, under the assignment that
-/// wrote it. If `refused`, its disk refuses the checkpoint; sent to all sealers,
-/// since any of them may have to keep it instead.
+/// The sender's store has what it keeps of this checkpoint (shards.hpp). To all
+/// participants, under the assignment that wrote it. If `refused`, its disk refuses
+/// it; to all sealers, who may have to keep it.
 struct have_checkpoint {
   job_header header;
   checkpoint_ref checkpoint;
