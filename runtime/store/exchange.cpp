@@ -22,6 +22,7 @@ struct asked {
   blob_request request;
   core::nanoseconds deadline = 0;
   int tries = 1;
+  core::nanoseconds asked_at = 0; ///< at first
 };
 
 /// One blob that is being fetched.
@@ -61,6 +62,8 @@ struct state : std::enable_shared_from_this<state> {
   bool ask(fetching& f);
   void take_begun(const fetch_ptr& f);
   void restart(fetching& f);
+  std::size_t window_of(const peer_id& holder) const;
+  void answered_after(const peer_id& holder, core::nanoseconds took);
   void next_holder(const fetch_ptr& f, std::error_code why);
   void chunk(const peer_id& from, blob_chunk c);
   std::error_code check(const fetching& f, const blob_request& asked_for,
@@ -88,6 +91,8 @@ struct state : std::enable_shared_from_this<state> {
   bool closed = false;
   core::nanoseconds now = 0;
   std::uint64_t numbers = 0;
+  /// Chunks in flight of one fetch from this holder; none: the first one.
+  std::map<peer_id, std::size_t> windows;
   std::map<blob_digest, fetch_ptr> running;
   std::deque<fetch_ptr> waiting;
   std::map<peer_id, std::size_t> served; ///< requests under way
@@ -186,6 +191,20 @@ void state::go_on(const fetch_ptr& f) {
   }
 }
 
+std::size_t state::window_of(const peer_id& holder) const {
+  const auto at = windows.find(holder);
+  return at == windows.end() ? 1 : at->second;
+}
+
+/// What waits for a slow link keeps the signs of life waiting behind it, too.
+void state::answered_after(const peer_id& holder, core::nanoseconds took) {
+  std::size_t& window = windows.try_emplace(holder, 1).first->second;
+  if (took > blob_exchange::answer_slow)
+    window = std::max<std::size_t>(1, window / 2);
+  else if (took < blob_exchange::answer_slow / 2)
+    window = std::min(blob_exchange::window, window + 1);
+}
+
 /// Fills the window with requests. @returns false if the holder is unreachable.
 bool state::ask(fetching& f) {
   const auto more = [&] {
@@ -193,7 +212,7 @@ bool state::ask(fetching& f) {
       return f.in_flight.empty();
     return f.next < *f.total
            && f.in_flight.size() + f.arrived.size() + f.on_disk
-                < blob_exchange::window;
+                < window_of(f.holders[f.holder]);
   };
   while (more()) {
     // To continue a blob, first only its size: it may be smaller than that.
@@ -204,7 +223,8 @@ bool state::ask(fetching& f) {
         std::min<std::uint64_t>(bytes, *f.total - f.next));
     const blob_request request{++numbers, f.digest, offset, bytes};
     f.in_flight.emplace(
-      request.number, asked{request, now + blob_exchange::request_timeout, 1});
+      request.number,
+      asked{request, now + blob_exchange::request_timeout, 1, now});
     f.next += bytes;
     const auto error = sender.send_request(f.holders[f.holder], request);
     if (error == transport::errc::peer_lost)
@@ -265,6 +285,7 @@ void state::chunk(const peer_id& from, blob_chunk c) {
     f->doubted |= error == errc::corrupt;
     return next_holder(f, error);
   }
+  answered_after(from, now - request->second.asked_at);
   f->in_flight.erase(request);
   moved_bytes += c.bytes.size();
   if (!f->total) {

@@ -81,7 +81,8 @@ public:
   /// A control message has room for four chunks, so other messages do not wait
   /// long behind one.
   static constexpr std::uint32_t chunk_bytes = std::uint32_t{256} << 10;
-  /// Chunks in flight of one fetch: 2 MiB cover 1 GB/s at 2 ms.
+  /// Most chunks in flight of one fetch: 2 MiB cover 1 GB/s at 2 ms. Fewer where
+  /// a chunk takes answer_slow: all of a link's messages wait behind them.
   static constexpr std::size_t window = 8;
   static constexpr std::size_t fetches_max = 4;    ///< in progress
   static constexpr std::size_t waiting_max = 1024; ///< that wait for these
@@ -89,6 +90,7 @@ public:
   static constexpr std::size_t joined_max = 256;   ///< callbacks of one fetch
   /// Twice the number that an honest peer requests at a time.
   static constexpr std::size_t served_per_peer_max = 2 * window * fetches_max;
+  static constexpr core::nanoseconds answer_slow = 500'000'000;
   static constexpr core::nanoseconds request_timeout = 2'000'000'000;
   /// Tries for one chunk with one holder. Many, because a holder that has just
   /// started first hashes the blob: 16 s are 16 GB at 1 GB/s.

@@ -239,6 +239,30 @@ BOOST_AUTO_TEST_CASE(blobs_of_any_size_arrive) {
       }
 }
 
+/// All messages of a link wait behind the chunks that are under way.
+BOOST_AUTO_TEST_CASE(few_chunks_are_in_flight_on_a_slow_link) {
+  for (const bool slow : {false, true}) {
+    world w(2);
+    const auto blob = noise(40 * blob_exchange::chunk_bytes);
+    const auto digest = w.put(1, blob);
+    w.fetch(0, digest, {1});
+    std::size_t most = 0;
+    while (w.ends == 0) {
+      if (slow) // each message takes so long
+        w.now += blob_exchange::answer_slow;
+      for (auto& n : w.nodes)
+        n->exchange->tick(w.now);
+      BOOST_REQUIRE(w.step());
+      w.nodes[0]->exchange->list_queues([&](blob_exchange::queues q) {
+        most = std::max(most, q.fetched_chunks);
+      });
+    }
+    BOOST_TEST(!w.result);
+    BOOST_TEST(holds(w, 0, digest, blob));
+    BOOST_TEST(most == (slow ? 1u : blob_exchange::window));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_blob_without_holders_is_not_found) {
   world w(3);
   const auto digest = sha256(noise(10));
