@@ -179,7 +179,7 @@ const std::uint64_t of_one_job[] = {
   0xdea929da91800130, 0xfd520c190d8f62c9,
 };
 const std::uint64_t of_two_jobs_of_two_islands[] = {
-  0x0f3acbbc299a482e,
+  0xd503e57fa07fad59,
   0xcda93d8c818abb7d,
   0xb8d7b0959305354d,
   0x642bcb1761b3876f,
