@@ -20,8 +20,8 @@ def call(*command):
 
 
 def in_its_world(peer, script):
-    return call("nsenter", "--target", str(peer.pid()), "--mount", "sh", "-c",
-                script, "sh", str(peer.cluster.mine))
+    return call("nsenter", "--target", str(peer.pid()), "--mount", "--root",
+                "sh", "-c", script, "sh", str(peer.cluster.mine))
 
 
 def make_read_only(peer):
