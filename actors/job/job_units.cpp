@@ -199,7 +199,8 @@ void job_actor::fetch(lasting_fetch f) {
         && ++all->unreadable >= unreadable_rounds_max)
       return fail("the model that it was given says nowhere where its weights "
                   "are: submit it again from a whole directory");
-    remarks_.note_once("data of the job cannot be fetched: " + error.message()
+    remarks_.note_once("data of the job cannot be fetched on "
+                       + remarks_.name_of(here_.self) + ": " + error.message()
                        + "; trying again");
     delayed_send(this, std::chrono::seconds(1), later{[this, all, turn] {
                    if (over_ || (!all->any_plan && turn != turn_))

@@ -253,7 +253,9 @@ int run_cancel(const cancel_options& o) {
     std::this_thread::sleep_for(look_again);
     if (status = status_of(client); !status)
       return fail("job " + job.text + " was asked to end, but "
-                  + status.message());
+                  + status.message()
+                  + ". Where `shoal jobs` on another node shows it neither "
+                    "`ending` nor ended, ask there again");
   }
 }
 

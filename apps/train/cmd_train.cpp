@@ -498,9 +498,11 @@ private:
       return stop_.at_once() ? exit_failed : exit_interrupted;
     }
     if (watch.state() == "done")
-      return watch.saved() ? exit_done
-                           : fail("the run is done, but its model is not in "
-                                  + o_.out.string());
+      return watch.saved()
+               ? exit_done
+               : fail(
+                 "the run is done, but its model is not in " + o_.out.string()
+                 + (embedded_ ? "" : "; " + attach_line() + " fetches it"));
     if (watch.state() == "cancelled" && !watch.newest().empty())
       return fail(
         "the job was cancelled after step " + std::to_string(watch.last_step())
