@@ -284,6 +284,8 @@ std::string to_json(const run_config& run) {
     all["training"].erase("mixed_precision_param");
   if (run.copies < 0)
     all["fault_tolerance"].erase("copies");
+  if (run.checkpoint_keepers < 0)
+    all["checkpoint"].erase("keepers");
   if (run.job_name.empty())
     all["job"].erase("name");
   for (const role_placement& r : run.roles)

@@ -155,4 +155,17 @@ BOOST_AUTO_TEST_CASE(a_cosine_decay_is_a_cosine) {
 
 } // namespace shoal::apps
 
+/// Peers of an older version know no such key.
+BOOST_AUTO_TEST_CASE(keepers_are_written_where_they_are_chosen) {
+  const auto usual = runtime::parse_run("{}", "usual");
+  BOOST_REQUIRE(usual);
+  BOOST_TEST(runtime::to_json(*usual).find("keepers") == std::string::npos);
+  const auto chosen =
+    runtime::parse_run(R"({"checkpoint":{"keepers":4}})", "chosen");
+  BOOST_REQUIRE(chosen);
+  const auto again = runtime::parse_run(runtime::to_json(*chosen), "again");
+  BOOST_REQUIRE(again);
+  BOOST_TEST(again->checkpoint_keepers == 4);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
