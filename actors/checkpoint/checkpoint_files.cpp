@@ -120,6 +120,39 @@ model::result<core::written_shard> write_shard(
                              state->digest, state->bytes};
 }
 
+namespace {
+
+/// The files of a checkpoint that belong to no part, by name: the same for all
+/// checkpoints of a job.
+std::vector<std::pair<std::string, std::string>>
+texts_of(const model::unit_layout& layout, bool byte_tokenizer) {
+  model::shard_index weights, state;
+  std::uint64_t parameters = 0, values = 0;
+  const std::size_t n = layout.unit_count();
+  for (std::size_t u = 0; u < n; ++u)
+    for (const model::tensor_info& t :
+         layout.tensors_of(model::unit_index(u))) {
+      if (!t.copy_of) {
+        weights.weights[t.name] = model::shard_name(model_files, u, n);
+        parameters += t.size;
+      }
+      const std::string file = model::shard_name(optimizer_files, u, n);
+      state.weights[first_prefix + t.name] = file;
+      state.weights[second_prefix + t.name] = file;
+      values += 2 * t.size;
+    }
+  std::vector<std::pair<std::string, std::string>> out;
+  for (auto& [name, text] : model::small_files(layout, byte_tokenizer))
+    out.emplace_back(name, std::move(text));
+  out.emplace_back(index_name(model_files),
+                   model::to_json(weights, parameters * sizeof(float)));
+  out.emplace_back(index_name(optimizer_files),
+                   model::to_json(state, values * sizeof(float)));
+  return out;
+}
+
+} // namespace
+
 model::result<published>
 publish_shards(std::uint64_t step, const model::unit_layout& layout,
                std::span<const core::written_shard> shards, runtime::store& to,
@@ -127,33 +160,16 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
   SHOAL_ASSERT(shards.size() == layout.unit_count());
   manifest m;
   m.step = step;
-  model::shard_index weights, state;
-  std::uint64_t parameters = 0, values = 0;
   for (const core::written_shard& s : shards) {
-    const auto& a = m.files.emplace_back(
-      manifest_file{model::shard_name(model_files, s.unit, shards.size()),
-                    s.model, s.model_bytes});
-    for (const model::tensor_info& t : layout.tensors_of(s.unit))
-      if (!t.copy_of) {
-        weights.weights[t.name] = a.name;
-        parameters += t.size;
-      }
-    const auto& b = m.files.emplace_back(
-      manifest_file{model::shard_name(optimizer_files, s.unit, shards.size()),
-                    s.optimizer, s.optimizer_bytes});
-    for (const model::tensor_info& t : layout.tensors_of(s.unit)) {
-      state.weights[first_prefix + t.name] = b.name;
-      state.weights[second_prefix + t.name] = b.name;
-      values += 2 * t.size;
-    }
+    m.files.push_back({model::shard_name(model_files, s.unit, shards.size()),
+                       s.model, s.model_bytes});
+    m.files.push_back(
+      {model::shard_name(optimizer_files, s.unit, shards.size()), s.optimizer,
+       s.optimizer_bytes});
   }
   m.files.insert(m.files.end(), carried.begin(), carried.end());
-  auto texts = model::small_files(layout, byte_tokenizer);
+  auto texts = texts_of(layout, byte_tokenizer);
   std::erase_if(texts, [&](const auto& text) { return m.has(text.first); });
-  texts.emplace_back(index_name(model_files),
-                     model::to_json(weights, parameters * sizeof(float)));
-  texts.emplace_back(index_name(optimizer_files),
-                     model::to_json(state, values * sizeof(float)));
   for (const auto& [name, text] : texts) {
     auto file = put_text(name, text, to);
     if (!file)
@@ -215,6 +231,23 @@ parts_lacking(const core::blob_digest& digest, std::size_t units,
     out.add(at->second);
   }
   return out;
+}
+
+void mend_small_files(const core::blob_digest& digest,
+                      const model::unit_layout& layout, bool byte_tokenizer,
+                      runtime::store& in) {
+  const auto m = read_manifest(digest, in);
+  if (!m || std::ranges::all_of(m->files, [&](const manifest_file& f) {
+        return f.name.ends_with(".safetensors") || in.contains(f.digest);
+      }))
+    return;
+  for (const auto& [name, text] : texts_of(layout, byte_tokenizer)) {
+    const manifest_file* wanted = m->find(name);
+    const auto bytes = std::as_bytes(std::span(text));
+    if (wanted && !in.contains(wanted->digest)
+        && runtime::sha256(bytes) == wanted->digest)
+      static_cast<void>(put_text(name, text, in)); // else it stays missing
+  }
 }
 
 bool complete(const core::blob_digest& digest, runtime::store& from,

@@ -85,6 +85,12 @@ std::optional<core::part_set>
 parts_lacking(const core::blob_digest& digest, std::size_t units,
               runtime::store& from);
 
+/// Writes small files of a checkpoint that the store lacks and the job determines:
+/// one damaged blob would spoil all of its checkpoints here.
+void mend_small_files(const core::blob_digest& digest,
+                      const model::unit_layout& layout, bool byte_tokenizer,
+                      runtime::store& in);
+
 /// Whether the store has the manifest and all its files; `missing` gets those
 /// that it lacks (only the manifest if that is missing).
 bool complete(const core::blob_digest& digest, runtime::store& from,

@@ -259,6 +259,27 @@ BOOST_AUTO_TEST_CASE(files_of_the_model_go_with_its_checkpoints) {
              == 1);
 }
 
+/// All checkpoints of a job share these.
+BOOST_AUTO_TEST_CASE(small_files_that_are_lost_are_written_again) {
+  saved_model s;
+  const core::blob_digest d = s.save(8);
+  for (const std::string& name :
+       {std::string("config.json"), index_name(model_files),
+        index_name(optimizer_files)}) {
+    BOOST_REQUIRE(s.read(d).has(name));
+    BOOST_REQUIRE(!s.store->remove(s.read(d).find(name)->digest));
+  }
+  BOOST_TEST(!parts_lacking(d, s.units.size(), *s.store).has_value());
+  mend_small_files(d, *s.layout, true, *s.store);
+  BOOST_TEST(complete(d, *s.store));
+  // A shard is not made up, and tells which part is lacking.
+  const std::string shard = model::shard_name(model_files, 2, s.units.size());
+  BOOST_REQUIRE(!s.store->remove(s.read(d).find(shard)->digest));
+  mend_small_files(d, *s.layout, true, *s.store);
+  BOOST_TEST((parts_lacking(d, s.units.size(), *s.store)
+              == core::part_set(core::part_range{2, 3})));
+}
+
 BOOST_AUTO_TEST_CASE(a_shard_has_the_same_name_for_every_writer) {
   saved_model a, b;
   std::vector<core::blob_digest> noted;

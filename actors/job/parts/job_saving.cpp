@@ -291,6 +291,8 @@ void job_saving::look() {
             file + " of the checkpoint of step " + std::to_string(at->step)
             + " is damaged here: it was set aside. A peer that has this "
               "checkpoint is asked for it; else an older one is used");
+        mend_small_files(at->manifest, *world->layout,
+                         world->run.data_tokenizer == "bytes", store);
         if (auto lacks = parts_lacking(at->manifest, units, store))
           if (lacks->size() < units) {
             found->held[*at] = *lacks;
