@@ -80,16 +80,18 @@ def settle(cluster, watch, home=False):
     """Goes on until the two newest checkpoints are at the same peers: a view
     may have moved them, and the one before is new enough to go on from. With
     `home`, the newest has been copied home as well: the run would wait for its
-    holders rather than take an older one from there."""
+    holders rather than take an older one from there. These peers: of a newer one
+    that is published meanwhile one store is the first."""
     for _ in range(STEPS_MAX):
-        if holders(cluster) == holders(cluster, 1) and (
+        settled = holders(cluster)
+        if settled == holders(cluster, 1) and (
                 not home or at_home(cluster, watch)):
-            return
+            return settled
         watch.advance(1, DEADLINE_S)
     raise AssertionError(f"not settled in {STEPS_MAX} steps")
 
 
-def victims(cluster, who, rng, number):
+def victims(cluster, who, rng, number, settled=()):
     computing = workers(cluster)
     if who == "workers":
         return computing
@@ -97,7 +99,7 @@ def victims(cluster, who, rng, number):
         return computing + [rng.choice([p for p in cluster.peers
                                         if p not in computing])]
     if who == "holders":
-        return computing + [p for p in holders(cluster) if p not in computing]
+        return computing + [p for p in settled if p not in computing]
     if who == "in turn":
         return [cluster.peers[number % 4], cluster.peers[(number + 1) % 4]]
     return rng.sample(cluster.peers, 2)
@@ -107,9 +109,8 @@ def one(cluster, watch, rng, row, number, since):
     """Kills; the steps that came again, and when all were started again."""
     _, _, _, who, back_s, _ = row
     watch.advance(rng.randint(2 * INTERVAL, 4 * INTERVAL), DEADLINE_S)
-    if who == "holders":
-        settle(cluster, watch)
-    dead = victims(cluster, who, rng, number)
+    settled = settle(cluster, watch) if who == "holders" else ()
+    dead = victims(cluster, who, rng, number, settled)
     kill_together(dead)
     done = newest(cluster, watch, since, "step")
     signal.sigtimedwait([], back_s)
@@ -204,9 +205,9 @@ def nobody_comes_back(options, how):
         cluster.wait_view(7)
         watch = follow(cluster, run_file, folder, options.data, how)
         watch.advance(3 * INTERVAL, DEADLINE_S)
-        settle(cluster, watch, home=how != "a person")
+        settled = settle(cluster, watch, home=how != "a person")
         last = watch.next - 1
-        dead = victims(cluster, "holders", random.Random(1), 0)
+        dead = victims(cluster, "holders", random.Random(1), 0, settled)
         kill_together(dead)
         said(watch, "waiting for the checkpoint")
         if how == "a person":
