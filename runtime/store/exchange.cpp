@@ -412,6 +412,7 @@ void state::serve(const peer_id& from, blob_request request) {
 }
 
 void state::peer_down(const peer_id& peer) {
+  windows.erase(peer);
   std::vector<fetch_ptr> hit;
   for (const auto& [digest, f] : running)
     if (!f->at_disk && f->holders[f->holder] == peer
