@@ -133,9 +133,9 @@ const std::vector<run_key>& keys() {
     {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
      "number of checkpoints to keep; older ones are removed"},
     {"checkpoint", "keepers", &r::checkpoint_keepers, 1, 1024,
-     "peers whose disks share the parts of each checkpoint, so that no disk "
-     "needs room for all; each part is on as many as there are copies of the "
-     "state, and two at least; -1: that many peers hold whole checkpoints"},
+     "number of peers that share the parts of each checkpoint, where no disk "
+     "has room for all of it; each part is on copies + 1 disks, and on two at "
+     "least; -1: that many disks hold whole checkpoints"},
     {"checkpoint", "patience_seconds", &r::checkpoint_patience_seconds, 0, 1e9,
      "seconds to wait for absent peers that hold the newest checkpoint, if "
      "going on without them repeats more than checkpoint.interval steps"},

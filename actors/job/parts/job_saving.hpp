@@ -101,8 +101,8 @@ private:
   void
   keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
   [[nodiscard]] core::part_set all_parts() const;
-  /// If peers share the parts of checkpoints, so many stay: the newest may not
-  /// be everywhere yet.
+  /// The least number of checkpoints to keep where peers share their parts: other
+  /// peers may not have all of the newest yet.
   static constexpr std::size_t shared_min = 3;
   [[nodiscard]] bool shares() const;
   void drop_old(std::vector<core::checkpoint_ref> old = {});

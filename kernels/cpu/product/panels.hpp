@@ -21,7 +21,7 @@
 
 namespace shoal::kernels::cpu {
 
-/// Up to so many tokens a product is bound by reading the weight.
+/// Up to this number of tokens a product is bound by reading the weight.
 inline constexpr std::size_t few_tokens = 8;
 
 /// Panels that one token is multiplied by at the same time: the processor

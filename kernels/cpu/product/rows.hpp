@@ -51,7 +51,7 @@ struct row_engine {
   std::size_t tile_tokens; ///< of a tile in registers, at most tile_tokens_max
   std::size_t step_inputs; ///< inputs of one step, on average
   std::size_t x_bytes;     ///< of a step of one token
-  std::size_t steps_together; ///< a sum has a multiple of so many steps
+  std::size_t steps_together; ///< the steps of a sum are a multiple
   std::size_t sum_bytes;      ///< of the sums of a panel's tile
   void (*pack_x)(const float* x_I, std::size_t cols, std::size_t steps,
                  std::byte* to);

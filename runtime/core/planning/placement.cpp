@@ -145,7 +145,7 @@ void place_roles(island_place& a, const view& v, const peer_id& submitter,
 
 namespace {
 
-/// Adds a member that may be a keeper to a list of at most so many.
+/// Adds a member that may be a keeper, unless the list has `most` of them.
 /// @param any_kind also a witness
 void add_keeper(std::vector<member_id>& to, const member* m, bool any_kind,
                 std::size_t most, const view& v, const layout_problem& p) {

@@ -227,8 +227,8 @@ static std::uint64_t key_of(const checkpoint_ref& c) {
   return key;
 }
 
-/// Whether each part is on the disks of so many members; `here`: of running
-/// ones.
+/// Whether each part is on the disks of `stores` members; `here`: of members that
+/// run.
 bool job_world::in_stores(const checkpoint_ref& c, std::size_t stores,
                           bool here) const {
   std::vector<part_set> lacks;
