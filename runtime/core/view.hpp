@@ -146,6 +146,7 @@ inline constexpr std::size_t job_user_bytes_max = 97;
 /// on a peer; nothing else depends on the kind.
 enum class job_kind : std::uint8_t {
   train = 1, ///< training; the peers of an island make each step together
+  serve = 2, ///< a model answers requests; an island is a pipeline of it
 };
 
 enum class mark_kind : std::uint8_t {
@@ -266,7 +267,7 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("submitted_ms", x.submitted_ms, at_most(limits::unix_ms_max));
   v("user", x.user, text_of(job_user_bytes_max));
   // Views from versions with one kind of job and one island lack these.
-  v("kind", x.kind, or_absent(up_to(job_kind::train)));
+  v("kind", x.kind, or_absent(up_to(job_kind::serve)));
   v("want_islands", x.want_islands, or_absent(within(1, limits::islands_max)));
   v("marks", x.marks, list_of(marks_max));
   v.edition(3, presence::if_set_or_later);

@@ -30,6 +30,7 @@ struct placer {
 };
 
 extern const placer training_placer;
+extern const placer serving_placer;
 
 [[nodiscard]] const placer& placer_of(job_kind kind);
 

@@ -9,6 +9,7 @@ namespace shoal::core {
 const placer& placer_of(job_kind kind) {
   static const std::map<job_kind, const placer*> all{
     {job_kind::train, &training_placer},
+    {job_kind::serve, &serving_placer},
   };
   const auto at = all.find(kind);
   SHOAL_ASSERT(at != all.end()); // the codec refuses other kinds

@@ -4,6 +4,7 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/layout/layout.hpp"
+#include "runtime/core/planning/memory_needs.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan.hpp"
@@ -52,64 +53,6 @@ layout choose_layout(const layout_problem& p, const view& v) {
       && (much_faster || nearer(p.job, best.replicas, before)))
     return best;
   return kept;
-}
-
-/// "41.2 GiB"; rounded up, so that a need is never understated.
-std::string amount(std::uint64_t bytes) {
-  constexpr std::uint64_t mib = 1u << 20, gib = 1u << 30;
-  const std::uint64_t unit = bytes >= gib ? gib : mib;
-  const std::uint64_t tenths =
-    bytes / unit * 10 + (bytes % unit * 10 + unit - 1) / unit;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10)
-         + (unit == gib ? " GiB" : " MiB");
-}
-
-std::uint64_t sum_of(const std::map<peer_id, std::uint64_t>& memory,
-                     const std::vector<const member*>& members) {
-  std::uint64_t sum = 0;
-  for (const member* m : members)
-    if (auto at = memory.find(m->id.peer); at != memory.end())
-      sum = std::min(sum + at->second, cost_never);
-  return sum;
-}
-
-std::string why_nowhere(const layout_problem& p) {
-  if (p.members.empty())
-    return "no member can work: all are witnesses, leaving or without a "
-           "measured speed";
-  if (p.job.microbatches == 0)
-    return "the job has no microbatches";
-  const job_entry& j = p.job;
-  const std::uint64_t block = j.block_state_bytes + j.activation_bytes;
-  const std::uint64_t need = std::min(j.embed_state_bytes + j.head_state_bytes
-                                        + saturating_mul(j.blocks, block),
-                                      cost_never);
-  const std::uint64_t have = sum_of(p.memory, p.members);
-  const std::uint64_t all = sum_of(p.all_memory, p.members);
-  std::uint64_t largest = 0;
-  for (const member* m : p.members)
-    if (auto at = p.memory.find(m->id.peer); at != p.memory.end())
-      largest = std::max(largest, at->second);
-  std::string out =
-    "not enough memory: needs at least " + amount(need) + " (embedding "
-    + amount(j.embed_state_bytes) + ", " + std::to_string(j.blocks)
-    + " blocks of " + amount(block) + ", head " + amount(j.head_state_bytes)
-    + "), has " + amount(have) + " on " + std::to_string(p.members.size())
-    + (p.members.size() == 1 ? " member" : " members, at most ")
-    + (p.members.size() == 1 ? "" : amount(largest) + " on one");
-  if (std::ranges::any_of(p.members, [&](const member* m) {
-        const auto at = p.all_memory.find(m->id.peer);
-        return at != p.all_memory.end() && at->second < m->device.memory_bytes;
-      }))
-    out += "; peers of one host share its memory";
-  if (all > have)
-    out += "; " + amount(all - have)
-           + " are taken by other jobs, which "
-             "are older or of higher priority";
-  if (need <= have)
-    out += "; the parts do not fit whole, with what the pipeline keeps of its "
-           "microbatches";
-  return out;
 }
 
 /// The same members with blocks split as evenly as possible.
