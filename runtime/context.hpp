@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/observe/flight_record.hpp"
@@ -59,6 +60,10 @@ public:
   /// Sends a job's control message; one to this node itself is delivered like
   /// any other.
   virtual void send(const core::peer_id& to, core::job_message message) = 0;
+
+  /// The same of a message about a served model: to the peer's gateway, or to
+  /// its actor of the island (is_for_gateways).
+  virtual void send(const core::peer_id& to, core::serve_message message) = 0;
 
   /// Sends bytes to the actor of role `role` on a peer: for custom actors. A
   /// role that a run file places is addressed by placed_role::address instead
@@ -147,6 +152,11 @@ struct job_message_in {
   core::peer_id from{};
   std::shared_ptr<const core::job_message> message;
 };
+/// A message about a served model from a peer (this node included).
+struct serve_message_in {
+  core::peer_id from{};
+  std::shared_ptr<const core::serve_message> message;
+};
 /// Bytes for a custom role.
 struct role_message_in {
   core::peer_id from{};
@@ -211,6 +221,7 @@ struct role_table : std::map<std::string, role_factory> {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::view_changed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_message_in)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::serve_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::role_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::node_stopping)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::drain_job)

@@ -173,6 +173,22 @@ void fields(auto& v, of<island_place> auto& x) {
   v("part_keepers", x.part_keepers, list_of(cluster::members_max));
 }
 
+/// The place of an island that a message was made under.
+struct job_header {
+  job_id job = 0;
+  std::uint64_t digest = 0; ///< digest(island_id, island_place)
+  epoch since = 0;          ///< island_place::since
+  std::uint32_t island = 0;
+  [[nodiscard]] island_id id() const noexcept { return {job, island}; }
+  friend bool operator==(const job_header&, const job_header&) = default;
+};
+void fields(auto& v, of<job_header> auto& x) {
+  v("job", x.job);
+  v("digest", x.digest);
+  v("since", x.since, at_most(epoch_max));
+  v("island", x.island, at_most(limits::islands_max - 1));
+}
+
 /// Where a job runs: at least one island, by its index.
 struct assignment {
   job_id job = 0;

@@ -82,6 +82,9 @@ public:
   void take(const peer& from, core::job_message&& m) override {
     node_.take(from, std::move(m));
   }
+  void take(const peer& from, core::serve_message&& m) override {
+    node_.take(from, std::move(m));
+  }
   void take(const peer& from, blob_request&& m) override {
     node_.take(from, std::move(m));
   }

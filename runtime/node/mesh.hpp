@@ -60,6 +60,7 @@ public:
   // Messages of a peer. The mesh itself handles credits, addresses and probes.
   virtual void take(const core::peer_id& from, core::cluster::message&& m) = 0;
   virtual void take(const core::peer_id& from, core::job_message&& m) = 0;
+  virtual void take(const core::peer_id& from, core::serve_message&& m) = 0;
   virtual void take(const core::peer_id& from, blob_request&& m) = 0;
   virtual void take(const core::peer_id& from, blob_chunk&& m) = 0;
   virtual void take(const core::peer_id& from, role_message&& m) = 0;

@@ -151,6 +151,9 @@ private:
   void take(const core::peer_id& from, core::job_message&& m) override {
     wiring_->take(from, std::move(m));
   }
+  void take(const core::peer_id& from, core::serve_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
   void take(const core::peer_id& from, blob_request&& m) override {
     wiring_->take(from, std::move(m));
   }

@@ -11,8 +11,10 @@ namespace shoal::runtime {
 
 namespace cl = core::cluster;
 
-/// The built-in role. It gets the job messages of peers.
+/// A built-in role. It gets the job messages of peers.
 static constexpr const char* supervisor_role = "supervisor";
+/// The role that gets what served models say to gateways.
+static constexpr const char* gateway_role = "gateway";
 
 node_wiring::node_wiring(node_parts parts, node_network& network,
                          node_host& host)
@@ -33,11 +35,19 @@ void node_wiring::take(const core::peer_id& from, core::job_message&& m) {
                      std::make_shared<const core::job_message>(std::move(m))});
 }
 
+void node_wiring::take(const core::peer_id& from, core::serve_message&& m) {
+  const char* role = is_for_gateways(m) ? gateway_role : supervisor_role;
+  if (caf::actor actor = actors_.find(role))
+    caf::anon_send(
+      actor, serve_message_in{from, std::make_shared<const core::serve_message>(
+                                      std::move(m))});
+}
+
 void node_wiring::take(const core::peer_id& from, role_message&& m) {
-  if (m.role == supervisor_role)
+  if (m.role == supervisor_role || m.role == gateway_role)
     return network_.complain("[node] peer " + core::short_name(from)
-                             + " sent a message for \"supervisor\", which "
-                               "takes none of peers; it is ignored");
+                             + " sent a message for \"" + m.role
+                             + "\", which takes none of peers; it is ignored");
   if (caf::actor actor = actors_.find(m.role))
     caf::anon_send(
       actor,
@@ -128,6 +138,14 @@ void node_wiring::send(const core::peer_id& to, core::job_message message) {
     return take(to, std::move(message));
   // A lost vote is requested again (vote::again), like all else in the job's
   // protocol; but that takes its time.
+  network_.send_when_up(to, envelope(std::move(message)));
+}
+
+void node_wiring::send(const core::peer_id& to, core::serve_message message) {
+  if (closed_)
+    return;
+  if (to == parts_.self)
+    return take(to, std::move(message));
   network_.send_when_up(to, envelope(std::move(message)));
 }
 

@@ -114,6 +114,7 @@ public:
   // Messages of a peer.
   void take(const core::peer_id& from, core::cluster::message&& m);
   void take(const core::peer_id& from, core::job_message&& m);
+  void take(const core::peer_id& from, core::serve_message&& m);
   void take(const core::peer_id& from, role_message&& m);
   void take(const core::peer_id& from, blob_request&& m);
   void take(const core::peer_id& from, blob_chunk&& m);
@@ -157,6 +158,7 @@ public:
   std::shared_ptr<const core::view> view() const override;
   std::shared_ptr<const core::plan> plan() const override;
   void send(const core::peer_id& to, core::job_message message) override;
+  void send(const core::peer_id& to, core::serve_message message) override;
   void send_role(const core::peer_id& to, const std::string& role,
                  std::vector<std::byte> bytes) override;
   const role_table& roles() const override { return *parts_.roles; }

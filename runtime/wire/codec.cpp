@@ -20,6 +20,9 @@ static void put(wire::Envelope& to, const core::cluster::message& from) {
 static void put(wire::Envelope& to, const core::job_message& from) {
   put(*to.mutable_job(), from);
 }
+static void put(wire::Envelope& to, const core::serve_message& from) {
+  put(*to.mutable_serve(), from);
+}
 static void put(wire::Envelope& to, const client_request& from) {
   put(*to.mutable_client_request(), from);
 }
@@ -68,6 +71,8 @@ static void get(const wire::Envelope& from, envelope& to, checks& c) {
     return get(from.client_reply(), to.emplace<client_reply>(), c);
   case wire::Envelope::kLinkProbe:
     return get(from.link_probe(), to.emplace<link_probe>(), c);
+  case wire::Envelope::kServe:
+    return get(from.serve(), to.emplace<core::serve_message>(), c);
   case wire::Envelope::BODY_NOT_SET:
     break;
   }

@@ -12,6 +12,7 @@
 #include "runtime/wire/codec.hpp"
 #include "runtime/wire/job.pb.h"
 #include "runtime/wire/node.pb.h"
+#include "runtime/wire/serve.pb.h"
 
 namespace shoal::runtime::codec {
 
@@ -23,6 +24,9 @@ void get(const wire::Record& from, core::cluster::record& to, checks& c);
 
 void put(wire::JobMessage& to, const core::job_message& from);
 void get(const wire::JobMessage& from, core::job_message& to, checks& c);
+
+void put(wire::ServeMessage& to, const core::serve_message& from);
+void get(const wire::ServeMessage& from, core::serve_message& to, checks& c);
 
 /// Like get() of reflect.hpp. An assignment that was stored before jobs had
 /// islands is read as one of one island.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/core/cluster/messages.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/wire/messages.hpp"
 
@@ -20,7 +21,7 @@ namespace shoal::runtime {
 using envelope =
   std::variant<core::cluster::message, core::job_message, link_credit,
                blob_request, blob_chunk, paired_address, role_message,
-               client_request, client_reply, link_probe>;
+               client_request, client_reply, link_probe, core::serve_message>;
 
 /// The senders from which a kind of message counts. Every sender has proved the
 /// cluster key, or an invite, to the fabric.
@@ -44,6 +45,7 @@ struct senders_table {
   senders operator()(const client_request&) const { return clients; }
   senders operator()(const client_reply&) const { return nodes; }
   senders operator()(const link_probe&) const { return members; }
+  senders operator()(const core::serve_message&) const { return members; }
 };
 
 [[nodiscard]] inline senders senders_of(const envelope& e) {
@@ -65,6 +67,7 @@ public:
   virtual void take(const peer& from, client_request&& m) = 0;
   virtual void take(const peer& from, client_reply&& m) = 0;
   virtual void take(const peer& from, link_probe&& m) = 0;
+  virtual void take(const peer& from, core::serve_message&& m) = 0;
 };
 
 /// Passes `e` to the take() of its kind: the only place of a node that decides

@@ -10,6 +10,7 @@
 // refuses what exceeds them.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/state/part_set.hpp"
@@ -39,22 +40,6 @@ bool is_by_unit(const std::vector<Unit>& list) {
   return std::ranges::adjacent_find(list, std::ranges::greater_equal{},
                                     &Unit::unit)
          == list.end();
-}
-
-/// The place of an island that a message was made under.
-struct job_header {
-  job_id job = 0;
-  std::uint64_t digest = 0; ///< digest(island_id, island_place)
-  epoch since = 0;          ///< island_place::since
-  std::uint32_t island = 0;
-  [[nodiscard]] island_id id() const noexcept { return {job, island}; }
-  friend bool operator==(const job_header&, const job_header&) = default;
-};
-void fields(auto& v, of<job_header> auto& x) {
-  v("job", x.job);
-  v("digest", x.digest);
-  v("since", x.since, at_most(epoch_max));
-  v("island", x.island, at_most(limits::islands_max - 1));
 }
 
 /// The step of a state, and the epoch of the assignment that made it. Steps

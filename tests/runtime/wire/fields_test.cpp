@@ -1,11 +1,13 @@
 // tests/runtime/wire/fields_test.cpp -- structs, fields() and the .proto files
 // have the same fields.
 #include "runtime/core/cluster/events.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/wire/cluster.pb.h"
 #include "runtime/wire/job.pb.h"
 #include "runtime/wire/messages.hpp"
 #include "runtime/wire/node.pb.h"
+#include "runtime/wire/serve.pb.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -188,6 +190,27 @@ BOOST_AUTO_TEST_CASE(jobs_messages_name_all_their_fields) {
   const names copied = named<core::unit_copy>();
   BOOST_TEST(std::ranges::includes(held, copied));
   BOOST_TEST(copied.size() == members<core::unit_copy>());
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
+  compare<core::sampling_wish, wire::SamplingWish>();
+  compare<core::serve_request, wire::ServeRequest>();
+  compare<core::serve_cancel, wire::ServeCancel>();
+  compare<core::serve_hold, wire::ServeHold>();
+  compare<core::token_chance, wire::TokenChance>();
+  compare<core::served_token, wire::ServedToken>();
+  compare<core::stream_news, wire::StreamNews>();
+  compare<core::serve_news, wire::ServeNews>();
+  compare<core::pipeline_report, wire::PipelineReport>();
+  compare<core::report_wanted, wire::ReportWanted>();
+  compare<core::serve_ask, wire::ServeAsk>();
+  compare<core::serve_ready, wire::ServeReady>();
+  compare<core::row_choice, wire::RowChoice>();
+  compare<core::serve_row, wire::ServeRow>();
+  compare<core::serve_pass, wire::ServePass>();
+  compare<core::chosen_token, wire::ChosenToken>();
+  compare<core::serve_chosen, wire::ServeChosen>();
+  compare_kinds<wire::ServeMessage>(core::serve_message_names);
 }
 
 BOOST_AUTO_TEST_CASE(clients_messages_name_all_their_fields) {

@@ -48,4 +48,19 @@ void random_fields::settle(core::view& x) {
   x.cuts.resize(cuts);
 }
 
+void random_fields::settle(core::sampling_wish& x) {
+  x.top_p = (1 + x.top_p) / 200;
+  x.min_p /= 200;
+  x.repetition_penalty += 1;
+}
+
+void random_fields::settle(core::serve_request& x) {
+  x.chosen %= x.tokens.size() + 1;
+}
+
+void random_fields::settle(core::serve_row& x) {
+  if (x.tokens.empty())
+    x.tokens.push_back(7);
+}
+
 } // namespace shoal::tests

@@ -5,6 +5,7 @@
 // short.
 #pragma once
 
+#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/core/view.hpp"
 
@@ -110,6 +111,9 @@ private:
   static void settle(core::seal& x);
   static void settle(core::shards_written& x);
   static void settle(core::view& x);
+  static void settle(core::sampling_wish& x);
+  static void settle(core::serve_request& x);
+  static void settle(core::serve_row& x);
 
   std::mt19937_64& engine_;
 };

@@ -134,6 +134,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < job_kinds)
     return fields_.make_kind<core::job_message>(kind);
   kind -= job_kinds;
+  if (kind < serve_kinds)
+    return fields_.make_kind<core::serve_message>(kind);
+  kind -= serve_kinds;
   if (kind < 18)
     return request(kind);
   switch (kind - 18) {

@@ -16,12 +16,15 @@ public:
   runtime::envelope any(std::size_t kind);
   core::view view();
   core::cluster::record record();
-  // Of cluster cores, of jobs, of clients, and of nodes.
+  // Of cluster cores, of jobs, of served models, of clients, and of nodes.
   static constexpr std::size_t cluster_kinds =
     std::variant_size_v<core::cluster::message>;
   static constexpr std::size_t job_kinds =
     std::variant_size_v<core::job_message>;
-  static constexpr std::size_t kinds = cluster_kinds + job_kinds + 18 + 7;
+  static constexpr std::size_t serve_kinds =
+    std::variant_size_v<core::serve_message>;
+  static constexpr std::size_t kinds =
+    cluster_kinds + job_kinds + serve_kinds + 18 + 7;
 
 private:
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }

@@ -100,6 +100,9 @@ private:
   void take(const peer& from, core::job_message&& m) override {
     wiring_->take(from, std::move(m));
   }
+  void take(const peer& from, core::serve_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
   void take(const peer& from, runtime::link_credit&& m) override {
     links_->credit_received(from, m);
   }

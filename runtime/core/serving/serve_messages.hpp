@@ -1,0 +1,344 @@
+// runtime/core/serving/serve_messages.hpp -- what gateways, pipelines and stages
+// of a served model say to each other: control only; hidden states go over links.
+//
+//   gateway  --serve_request, serve_cancel, serve_hold, report_wanted-->  pipeline
+//   gateway  <--serve_news, pipeline_report--------------  pipeline
+//   pipeline --serve_ask, serve_pass-------------------->  its stages
+//   pipeline <--serve_ready, serve_chosen----------------  its stages
+//
+// A pipeline is an island of a job that serves; the peer of its first stage
+// speaks for it. Every message names the island's place; under another place it
+// has no effect. Each may be lost with a connection, and may come twice: who
+// waits for an answer sends again (replay.hpp, pipeline.hpp).
+//
+// Limits: each message is followed by its fields (fields.hpp); the codec refuses
+// what exceeds them.
+#pragma once
+
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/serving/pages.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::core {
+
+namespace serving {
+/// Tokens of a sequence, its prompt included.
+inline constexpr std::size_t tokens_max = std::size_t{1} << 17;
+/// Sequences in a pass.
+inline constexpr std::size_t rows_max = 1024;
+/// Tokens in a pass.
+inline constexpr std::size_t pass_tokens_max = std::size_t{1} << 14;
+/// Tokens that end a sequence.
+inline constexpr std::size_t ends_max = 64;
+/// Other tokens whose probability is told with a token.
+inline constexpr std::size_t top_max = 20;
+inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
+inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 24;
+inline constexpr std::size_t why_bytes_max = 512;
+} // namespace serving
+
+/// How the next token is chosen; kernels/sampling.hpp.
+struct sampling_wish {
+  double temperature = 1;
+  std::uint32_t top_k = 0;
+  double top_p = 1;
+  double min_p = 0;
+  double repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  std::uint32_t logprobs = 0; ///< most probable tokens to tell with each
+  friend bool operator==(const sampling_wish&, const sampling_wish&) = default;
+};
+void fields(auto& v, of<sampling_wish> auto& x) {
+  v("temperature", x.temperature);
+  v("top_k", x.top_k, at_most(serving::vocabulary_max));
+  v("top_p", x.top_p);
+  v("min_p", x.min_p);
+  v("repetition_penalty", x.repetition_penalty);
+  v("seed", x.seed);
+  v("logprobs", x.logprobs, at_most(serving::top_max));
+  v.must(runtime::errc::corrupt, [&] {
+    return x.temperature >= 0 && x.temperature <= 1e6 && x.top_p > 0
+           && x.top_p <= 1 && x.min_p >= 0 && x.min_p <= 1
+           && x.repetition_penalty >= 1e-6 && x.repetition_penalty <= 1e6;
+  });
+}
+
+inline constexpr auto token_limit() {
+  return at_most(serving::vocabulary_max - 1);
+}
+
+/// Asks a pipeline to go on with a sequence. Sent again with the tokens that
+/// have come meanwhile, it asks for those after them.
+struct serve_request {
+  job_header header;
+  std::uint64_t stream = 0;     ///< of its gateway
+  std::uint64_t client = 0;     ///< for fairness
+  std::int32_t priority = 0;    ///< higher ones go first
+  std::vector<token_id> tokens; ///< of the prompt, and chosen so far
+  std::uint32_t chosen = 0;     ///< those at the end that were chosen
+  std::uint32_t tokens_max = 1; ///< to be chosen from here on
+  std::vector<token_id> ends;   ///< a sequence ends with one of these
+  sampling_wish how;
+  bool alone = false; ///< in passes of its own: it may have killed peers
+  friend bool operator==(const serve_request&, const serve_request&) = default;
+};
+void fields(auto& v, of<serve_request> auto& x) {
+  v("header", x.header);
+  v("stream", x.stream);
+  v("client", x.client);
+  v("priority", x.priority, within(-100, 100));
+  v("tokens", x.tokens, list_of(serving::tokens_max, token_limit()));
+  v("chosen", x.chosen, at_most(serving::tokens_max));
+  v("tokens_max", x.tokens_max, at_most(serving::tokens_max));
+  v("ends", x.ends, list_of(serving::ends_max, token_limit()));
+  v("how", x.how);
+  v("alone", x.alone);
+  v.must(runtime::errc::corrupt, [&] { return x.chosen <= x.tokens.size(); });
+}
+
+/// The client has gone.
+struct serve_cancel {
+  job_header header;
+  std::uint64_t stream = 0;
+  friend bool operator==(const serve_cancel&, const serve_cancel&) = default;
+};
+void fields(auto& v, of<serve_cancel> auto& x) {
+  v("header", x.header);
+  v("stream", x.stream);
+}
+
+/// The client takes no more tokens for now, or takes them again.
+struct serve_hold {
+  job_header header;
+  std::uint64_t stream = 0;
+  bool held = false;
+  friend bool operator==(const serve_hold&, const serve_hold&) = default;
+};
+void fields(auto& v, of<serve_hold> auto& x) {
+  v("header", x.header);
+  v("stream", x.stream);
+  v("held", x.held);
+}
+
+struct token_chance {
+  token_id token = 0;
+  double logprob = 0;
+  friend bool operator==(const token_chance&, const token_chance&) = default;
+};
+void fields(auto& v, of<token_chance> auto& x) {
+  v("token", x.token, token_limit());
+  v("logprob", x.logprob);
+}
+
+/// A token as it was chosen.
+struct served_token {
+  token_id token = 0;
+  double logprob = 0; ///< of the model, before temperature and filters
+  std::vector<token_chance> top; ///< the most probable, if asked for
+  friend bool operator==(const served_token&, const served_token&) = default;
+};
+void fields(auto& v, of<served_token> auto& x) {
+  v("token", x.token, token_limit());
+  v("logprob", x.logprob);
+  v("top", x.top, list_of(serving::top_max));
+}
+
+enum class stream_end : std::uint8_t {
+  none = 1, ///< it goes on
+  stop,     ///< by one of its `ends`
+  length,   ///< tokens_max are chosen
+  too_long, ///< more tokens than the pipeline's cache has room for
+  busy,     ///< too many wait; nothing was computed
+  broken,   ///< the model's output is not a number
+  deadly,   ///< peers have died of it (replay.hpp)
+};
+
+/// What is new of a stream.
+struct stream_news {
+  std::uint64_t stream = 0;
+  std::uint64_t first = 0; ///< position of the first of the tokens
+  std::vector<served_token> tokens;
+  stream_end end = stream_end::none;
+  bool begun = false; ///< a pass of it has
+  bool held = false;  ///< it is: its gateway is to ask for it, or hold it again
+  friend bool operator==(const stream_news&, const stream_news&) = default;
+};
+void fields(auto& v, of<stream_news> auto& x) {
+  v("stream", x.stream);
+  v("first", x.first, at_most(serving::tokens_max));
+  v("tokens", x.tokens, list_of(serving::tokens_max));
+  v("end", x.end, up_to(stream_end::deadly));
+  v("begun", x.begun);
+  v("held", x.held);
+}
+
+struct serve_news {
+  job_header header;
+  std::vector<stream_news> streams;
+  friend bool operator==(const serve_news&, const serve_news&) = default;
+};
+void fields(auto& v, of<serve_news> auto& x) {
+  v("header", x.header);
+  v("streams", x.streams, list_of(serving::rows_max));
+}
+
+/// What a pipeline tells all gateways of itself.
+struct pipeline_report {
+  job_header header;
+  bool ready = false;        ///< all of its stages have their weights
+  std::uint64_t room = 0;    ///< tokens that its cache can hold
+  std::uint64_t waiting = 0; ///< tokens of prompts that it has still to compute
+  std::uint64_t per_s = 0;   ///< tokens of prompts that it computes in a second
+  std::uint32_t streams = 0; ///< that it has, of all gateways
+  std::uint32_t running = 0; ///< of these, with pages
+  std::uint64_t pages = 0;   ///< in use
+  std::string why;           ///< it is not ready
+  friend bool
+  operator==(const pipeline_report&, const pipeline_report&) = default;
+};
+void fields(auto& v, of<pipeline_report> auto& x) {
+  v("header", x.header);
+  v("ready", x.ready);
+  v("room", x.room, at_most(limits::bytes_max));
+  v("waiting", x.waiting, at_most(limits::bytes_max));
+  v("per_s", x.per_s, at_most(limits::bytes_max));
+  v("streams", x.streams);
+  v("running", x.running);
+  v("pages", x.pages, at_most(serving::pages_max));
+  v("why", x.why, cleaned_text_of(serving::why_bytes_max));
+}
+
+/// Asks a pipeline for a report.
+struct report_wanted {
+  job_header header;
+  friend bool operator==(const report_wanted&, const report_wanted&) = default;
+};
+void fields(auto& v, of<report_wanted> auto& x) {
+  v("header", x.header);
+}
+
+/// Asks a stage whether it has its weights; it answers when it has.
+struct serve_ask {
+  job_header header;
+  friend bool operator==(const serve_ask&, const serve_ask&) = default;
+};
+void fields(auto& v, of<serve_ask> auto& x) {
+  v("header", x.header);
+}
+
+struct serve_ready {
+  job_header header;
+  std::uint32_t stage = 0;
+  friend bool operator==(const serve_ready&, const serve_ready&) = default;
+};
+void fields(auto& v, of<serve_ready> auto& x) {
+  v("header", x.header);
+  v("stage", x.stage, at_most(limits::stages_max - 1));
+}
+
+/// How the token after a row is chosen.
+struct row_choice {
+  sampling_wish how;
+  std::uint32_t drawn = 0; ///< tokens of the sequence that were chosen before
+  /// The sequence's tokens, each once; only with a repetition penalty.
+  std::vector<token_id> seen;
+  friend bool operator==(const row_choice&, const row_choice&) = default;
+};
+void fields(auto& v, of<row_choice> auto& x) {
+  v("how", x.how);
+  v("drawn", x.drawn, at_most(serving::tokens_max));
+  v("seen", x.seen, list_of(serving::tokens_max, token_limit()));
+}
+
+/// Consecutive tokens of one sequence in a pass.
+struct serve_row {
+  std::uint64_t sequence = 0; ///< of the pipeline
+  std::uint64_t first = 0;    ///< position of the first token
+  std::vector<token_id> tokens;
+  /// The sequence's table: as many pages as before, then these.
+  std::uint64_t pages_kept = 0;
+  std::vector<page_id> pages;
+  std::optional<row_choice> choice; ///< nothing: a piece of a prompt
+  friend bool operator==(const serve_row&, const serve_row&) = default;
+};
+void fields(auto& v, of<serve_row> auto& x) {
+  v("sequence", x.sequence);
+  v("first", x.first, at_most(serving::tokens_max));
+  v("tokens", x.tokens, list_of(serving::pass_tokens_max, token_limit()));
+  v("pages_kept", x.pages_kept, at_most(serving::pages_max));
+  v("pages", x.pages,
+    list_of(serving::tokens_max / page_tokens, at_most(serving::pages_max)));
+  v("choice", x.choice);
+  v.must(runtime::errc::corrupt, [&] { return !x.tokens.empty(); });
+}
+
+/// What all stages compute next, one behind the other.
+struct serve_pass {
+  job_header header;
+  std::uint64_t number = 0; ///< consecutive, from 1 on
+  std::vector<serve_row> rows;
+  std::vector<std::uint64_t> ended; ///< sequences whose tables are not needed
+  friend bool operator==(const serve_pass&, const serve_pass&) = default;
+};
+void fields(auto& v, of<serve_pass> auto& x) {
+  v("header", x.header);
+  v("number", x.number, at_most(epoch_max));
+  v("rows", x.rows, list_of(serving::rows_max));
+  v("ended", x.ended, list_of(serving::rows_max));
+}
+
+struct chosen_token {
+  std::uint64_t sequence = 0;
+  served_token token;
+  bool broken = false; ///< the logits are not numbers; there is no token
+  friend bool operator==(const chosen_token&, const chosen_token&) = default;
+};
+void fields(auto& v, of<chosen_token> auto& x) {
+  v("sequence", x.sequence);
+  v("token", x.token);
+  v("broken", x.broken);
+}
+
+/// The last stage has computed a pass.
+struct serve_chosen {
+  job_header header;
+  std::uint64_t number = 0;
+  std::vector<chosen_token>
+    tokens; ///< of the rows with a choice, in their order
+  friend bool operator==(const serve_chosen&, const serve_chosen&) = default;
+};
+void fields(auto& v, of<serve_chosen> auto& x) {
+  v("header", x.header);
+  v("number", x.number, at_most(epoch_max));
+  v("tokens", x.tokens, list_of(serving::rows_max));
+}
+
+using serve_message =
+  std::variant<serve_request, serve_cancel, serve_hold, serve_news,
+               pipeline_report, report_wanted, serve_ask, serve_ready,
+               serve_pass, serve_chosen>;
+/// Names of the kinds, in their order; the same as in serve.proto.
+inline constexpr std::array<const char*, std::variant_size_v<serve_message>>
+  serve_message_names = {"serve_request", "serve_cancel",    "serve_hold",
+                         "serve_news",    "pipeline_report", "report_wanted",
+                         "serve_ask",     "serve_ready",     "serve_pass",
+                         "serve_chosen"};
+
+[[nodiscard]] inline const job_header& header(const serve_message& m) {
+  return std::visit(
+    [](const auto& what) -> const job_header& { return what.header; }, m);
+}
+
+/// Whether gateways take it, and not the islands of the job.
+[[nodiscard]] inline bool is_for_gateways(const serve_message& m) {
+  return std::holds_alternative<serve_news>(m)
+         || std::holds_alternative<pipeline_report>(m);
+}
+
+} // namespace shoal::core
