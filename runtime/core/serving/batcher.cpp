@@ -57,7 +57,8 @@ void batcher::hold(sequence_id id, bool held) {
 std::vector<batcher::sequence*> batcher::generating() {
   std::vector<sequence*> out;
   for (auto& [id, s] : all_)
-    if (s.runs && !s.held && s.given + 1 == s.what.tokens.size())
+    if (s.runs && !s.held && !s.what.alone
+        && s.given + 1 == s.what.tokens.size())
       out.push_back(&s);
   std::ranges::sort(out, {}, [](const sequence* s) {
     return std::tuple(-std::int64_t(s->what.priority), s->began);
@@ -76,7 +77,8 @@ std::vector<batcher::sequence*> batcher::with_prompt() {
                         sequence*>>
     in_turn;
   for (auto& [id, s] : all_)
-    if (!s.held && (!s.runs || s.given + 1 < s.what.tokens.size()))
+    if (!s.held && !s.what.alone
+        && (!s.runs || s.given + 1 < s.what.tokens.size()))
       in_turn.push_back(
         {{-std::int64_t(s.what.priority), fair_time(s.what.client), s.came},
          &s});
@@ -88,8 +90,45 @@ std::vector<batcher::sequence*> batcher::with_prompt() {
 }
 
 std::optional<pass> batcher::next() {
-  if (under_way_.size() >= limits_.passes_max)
+  if (under_way_.size() >= limits_.passes_max
+      || (was_alone_ && !under_way_.empty()))
     return std::nullopt;
+  sequence* const alone = next_to_be_alone();
+  const bool its_turn = alone && !was_alone_;
+  if (its_turn && !under_way_.empty())
+    return std::nullopt; // its turn would never come
+  std::optional<pass> out;
+  if (its_turn && (out = next_alone(*alone)))
+    return out;
+  if ((out = next_together()))
+    return out;
+  return alone && !its_turn ? next_alone(*alone) : std::nullopt;
+}
+
+/// The oldest sequence that is to be alone, and can go on.
+batcher::sequence* batcher::next_to_be_alone() {
+  sequence* first = nullptr;
+  for (auto& [id, s] : all_)
+    if (s.what.alone && !s.held && s.given < s.what.tokens.size()
+        && (!first || s.came < first->came))
+      first = &s;
+  return first;
+}
+
+std::optional<pass> batcher::next_alone(sequence& s) {
+  sequence* const first = &s;
+  if (first->runs ? !make_room(*first, first->what.tokens.size())
+                  : !start(*first))
+    return std::nullopt;
+  pass out;
+  give(out, *first,
+       std::min<std::size_t>(limits_.pass_tokens,
+                             first->what.tokens.size() - first->given));
+  was_alone_ = true;
+  return finished(std::move(out));
+}
+
+std::optional<pass> batcher::next_together() {
   pass out;
   std::size_t left = limits_.pass_tokens;
   for (sequence* s : generating()) {
@@ -116,11 +155,16 @@ std::optional<pass> batcher::next() {
   }
   if (out.rows.empty())
     return std::nullopt;
-  out.number = ++passes_;
+  was_alone_ = false;
+  return finished(std::move(out));
+}
+
+pass batcher::finished(pass p) {
+  p.number = ++passes_;
   std::vector<sent_row>& sent = under_way_.emplace_back();
-  for (const pass_row& r : out.rows)
+  for (const pass_row& r : p.rows)
     sent.push_back({r.id, r.first + r.tokens.size()});
-  return out;
+  return p;
 }
 
 /// Gives it pages for all of its tokens, or none: a prompt that stops half-way
@@ -224,6 +268,13 @@ batcher::done(const std::vector<sampled_token>& sampled) {
     finish(t.id);
     out.push_back(t.id);
   }
+  return out;
+}
+
+std::uint64_t batcher::tokens_waiting() const {
+  std::uint64_t out = 0;
+  for (const auto& [id, s] : all_)
+    out += s.what.tokens.size() - std::min(s.given, s.what.tokens.size());
   return out;
 }
 

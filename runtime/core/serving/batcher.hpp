@@ -21,6 +21,9 @@
 // B-3: the oldest running sequence of the highest priority is never preempted,
 //      and each sequence fits into the pages alone: so it ends.
 //
+// B-4: while a pass of a sequence that is to be alone is under way, no other one
+//      is; it takes turns with the passes of all others.
+//
 // Fairness: among sequences of one priority, prompts of the client with the least
 // tokens so far go first (start-time fair queueing: P. Goyal et al., SIGCOMM
 // 1996); within one client, in the order in which they came.
@@ -59,6 +62,7 @@ struct sequence_request {
   /// Also what was generated before, if the sequence was elsewhere.
   std::vector<token_id> tokens; ///< at least one
   std::uint32_t tokens_max = 1; ///< to be generated; at least one
+  bool alone = false;           ///< no other sequence is computed while it is
 };
 
 enum class refusal : std::uint8_t {
@@ -118,6 +122,8 @@ public:
     std::uint64_t computed = 0;  ///< tokens given out in passes
   };
   [[nodiscard]] load present() const;
+  /// Tokens of prompts that have still to be computed.
+  [[nodiscard]] std::uint64_t tokens_waiting() const;
   [[nodiscard]] const page_pool& pages() const noexcept { return pool_; }
 
 private:
@@ -137,6 +143,10 @@ private:
     std::size_t end = 0; ///< position behind its last token
   };
 
+  sequence* next_to_be_alone();
+  std::optional<pass> next_alone(sequence& s);
+  std::optional<pass> next_together();
+  pass finished(pass p);
   std::vector<sequence*> generating();
   std::vector<sequence*> with_prompt();
   bool start(sequence& s);
@@ -154,6 +164,7 @@ private:
   std::map<client_id, std::uint64_t> used_; ///< tokens, by fair time
   std::uint64_t fair_now_ = 0; ///< of the client that was served last
   std::size_t running_ = 0;
+  bool was_alone_ = false;                       ///< the newest pass
   std::vector<std::vector<sent_row>> under_way_; ///< oldest first
   std::uint64_t passes_ = 0;
   std::uint64_t arrivals_ = 0;

@@ -1,0 +1,296 @@
+// runtime/core/serving/pipeline.cpp -- streams, passes and reports.
+#include "runtime/core/serving/pipeline.hpp"
+
+#include "runtime/core/assert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::core {
+
+pipeline::pipeline(pipeline_config config)
+  : config_(std::move(config)), batcher_(config_.limits) {
+}
+
+void pipeline::send(const peer_id& to, serve_message what) {
+  out_.push_back({to, std::move(what)});
+}
+
+serve_sends pipeline::finish(nanoseconds now) {
+  now_ = now;
+  give_passes();
+  flush_news();
+  if (changed_ && now - reported_ >= report_every)
+    report();
+  return std::exchange(out_, {});
+}
+
+serve_sends pipeline::set_members(std::set<peer_id> members, nanoseconds now) {
+  now_ = now;
+  members_ = std::move(members);
+  std::vector<sequence_id> gone;
+  for (const auto& [id, s] : streams_)
+    if (!members_.contains(s.key.first))
+      gone.push_back(id);
+  for (const sequence_id id : gone) {
+    batcher_.abort(id);
+    forget(id);
+  }
+  report();
+  if (!ready())
+    tick(now);
+  return finish(now);
+}
+
+serve_sends
+pipeline::take(const peer_id& from, const serve_message& m, nanoseconds now) {
+  now_ = now;
+  if (core::header(m) == config_.header)
+    std::visit([&](const auto& what) { on(from, what); }, m);
+  return finish(now);
+}
+
+serve_sends pipeline::tick(nanoseconds now) {
+  now_ = now;
+  if (!ready() && why_.empty()
+      && (asked_ == 0 || now - asked_ >= again_after)) {
+    asked_ = now;
+    for (std::uint32_t i = 0; i < config_.stages.size(); ++i)
+      if (!ready_.contains(i))
+        send(config_.stages[i], serve_ask{config_.header});
+  }
+  // Whether the word of its gateway was lost.
+  for (auto& [id, s] : streams_)
+    if (s.held && now - s.told_of >= again_after) {
+      s.told_of = now;
+      news_[s.key.first].push_back(
+        {s.key.second, s.tokens.size(), {}, stream_end::none, s.begun, true});
+    }
+  for (given& g : under_way_)
+    if (now - g.at >= again_after) {
+      g.at = now;
+      for (const peer_id& stage : config_.stages)
+        send(stage, g.pass);
+    }
+  return finish(now);
+}
+
+serve_sends pipeline::fail(const std::string& why, nanoseconds now) {
+  why_ = why;
+  report();
+  return finish(now);
+}
+
+// Messages. -------------------------------------------------------------------
+
+void pipeline::on(const peer_id& from, const serve_request& m) {
+  if (!members_.contains(from))
+    return;
+  const stream_key key{from, m.stream};
+  if (const auto at = ids_.find(key); at != ids_.end()) {
+    // what it lacks, as far as it is here.
+    stream& s = streams_.at(at->second);
+    set_held(at->second, false); // who asks, takes
+    if (m.tokens.size() >= s.prompt && m.tokens.size() < s.tokens.size()) {
+      stream_news n{m.stream, m.tokens.size(), {}, stream_end::none, true};
+      n.tokens.assign(s.told.begin()
+                        + std::ptrdiff_t(m.tokens.size() - s.prompt),
+                      s.told.end());
+      news_[from].push_back(std::move(n));
+    }
+    return;
+  }
+  const sequence_id id = ++last_id_;
+  const refusal why =
+    batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone});
+  if (why != refusal::none)
+    return refuse(key, m.tokens.size(), why);
+  stream s;
+  s.key = key;
+  s.prompt = m.tokens.size();
+  s.tokens = m.tokens;
+  s.chosen = m.chosen;
+  s.ends = m.ends;
+  s.how = m.how;
+  streams_.emplace(id, std::move(s));
+  ids_.emplace(key, id);
+  changed_ = true;
+}
+
+void pipeline::refuse(const stream_key& key, std::uint64_t first, refusal why) {
+  stream_news n{key.second, first, {}, stream_end::too_long, false};
+  if (why == refusal::too_many)
+    n.end = stream_end::busy;
+  news_[key.first].push_back(std::move(n));
+}
+
+void pipeline::on(const peer_id& from, const serve_cancel& m) {
+  const auto at = ids_.find({from, m.stream});
+  if (at == ids_.end())
+    return;
+  const sequence_id id = at->second;
+  batcher_.abort(id);
+  forget(id);
+}
+
+void pipeline::on(const peer_id& from, const serve_hold& m) {
+  if (const auto at = ids_.find({from, m.stream}); at != ids_.end())
+    set_held(at->second, m.held);
+}
+
+void pipeline::set_held(sequence_id id, bool held) {
+  batcher_.hold(id, held);
+  stream& s = streams_.at(id);
+  s.held = held;
+  s.told_of = now_;
+}
+
+void pipeline::on(const peer_id& from, const report_wanted&) {
+  if (members_.contains(from))
+    send(from, present());
+}
+
+void pipeline::on(const peer_id& from, const serve_ready& m) {
+  if (m.stage >= config_.stages.size() || config_.stages[m.stage] != from)
+    return;
+  if (ready_.insert(m.stage).second && ready())
+    report();
+}
+
+void pipeline::on(const peer_id& from, const serve_chosen& m) {
+  if (from != config_.stages.back() || under_way_.empty()
+      || m.number != under_way_.front().pass.number)
+    return; // it comes again, or has come
+  std::vector<sampled_token> sampled;
+  std::map<sequence_id, stream_end> ends;
+  for (const chosen_token& c : m.tokens) {
+    const auto at = streams_.find(c.sequence);
+    if (at == streams_.end())
+      continue;
+    stream& s = at->second;
+    if (c.broken) {
+      news_[s.key.first].push_back(
+        {s.key.second, s.tokens.size(), {}, stream_end::broken, true});
+      batcher_.abort(c.sequence);
+      forget(c.sequence);
+      continue;
+    }
+    const bool stops = std::ranges::find(s.ends, c.token.token) != s.ends.end();
+    sampled.push_back({c.sequence, c.token.token, stops});
+    ends[c.sequence] = stops ? stream_end::stop : stream_end::none;
+    news_[s.key.first].push_back(
+      {s.key.second, s.tokens.size(), {c.token}, stream_end::none, true});
+    s.tokens.push_back(c.token.token);
+    s.told.push_back(c.token);
+  }
+  under_way_.pop_front();
+  for (const sequence_id id : batcher_.done(sampled)) {
+    const stream& s = streams_.at(id);
+    auto& news = news_[s.key.first];
+    const auto of = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
+                                      &stream_news::stream);
+    of->end =
+      ends[id] == stream_end::stop ? stream_end::stop : stream_end::length;
+    forget(id);
+  }
+  changed_ = true;
+}
+
+void pipeline::forget(sequence_id id) {
+  const auto at = streams_.find(id);
+  ids_.erase(at->second.key);
+  if (!at->second.sent.empty())
+    ended_.push_back(id);
+  streams_.erase(at);
+  changed_ = true;
+}
+
+// Passes. ---------------------------------------------------------------------
+
+void pipeline::give_passes() {
+  if (!ready())
+    return;
+  while (auto next = batcher_.next()) {
+    given& g = under_way_.emplace_back();
+    g.at = now_;
+    g.pass.header = config_.header;
+    g.pass.number = next->number;
+    for (const pass_row& r : next->rows) {
+      stream& s = streams_.at(r.id);
+      g.pass.rows.push_back(row_of(r, s));
+      s.sent = r.pages;
+      if (!s.begun) {
+        s.begun = true;
+        news_[s.key.first].push_back(
+          {s.key.second, s.tokens.size(), {}, stream_end::none, true});
+      }
+    }
+    const std::size_t some = std::min(ended_.size(), serving::rows_max);
+    g.pass.ended.assign(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
+    ended_.erase(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
+    for (const peer_id& stage : config_.stages)
+      send(stage, g.pass);
+  }
+}
+
+serve_row pipeline::row_of(const pass_row& from, stream& s) const {
+  serve_row r;
+  r.sequence = from.id;
+  r.first = from.first;
+  r.tokens = from.tokens;
+  const auto differ = std::ranges::mismatch(s.sent, from.pages);
+  r.pages_kept = std::uint64_t(differ.in2 - from.pages.begin());
+  r.pages.assign(differ.in2, from.pages.end());
+  if (!from.samples)
+    return r;
+  row_choice& c = r.choice.emplace();
+  c.how = s.how;
+  c.drawn = s.chosen + std::uint32_t(s.told.size());
+  if (s.how.repetition_penalty != 1) {
+    c.seen = s.tokens;
+    std::ranges::sort(c.seen);
+    c.seen.erase(std::unique(c.seen.begin(), c.seen.end()), c.seen.end());
+  }
+  return r;
+}
+
+// What gateways hear. ---------------------------------------------------------
+
+void pipeline::flush_news() {
+  for (auto& [to, all] : std::exchange(news_, {})) {
+    serve_news m;
+    m.header = config_.header;
+    for (stream_news& n : all) {
+      m.streams.push_back(std::move(n));
+      if (m.streams.size() == serving::rows_max)
+        send(to, std::exchange(m, {config_.header, {}}));
+    }
+    if (!m.streams.empty())
+      send(to, std::move(m));
+  }
+}
+
+pipeline_report pipeline::present() const {
+  const auto load = batcher_.present();
+  pipeline_report r;
+  r.header = config_.header;
+  r.ready = ready() && why_.empty();
+  r.room = std::uint64_t(batcher_.pages().total()) * page_tokens;
+  r.waiting = batcher_.tokens_waiting();
+  r.per_s = prompt_per_s_;
+  r.streams = std::uint32_t(streams_.size());
+  r.running = std::uint32_t(load.running);
+  r.pages = batcher_.pages().total() - batcher_.pages().available();
+  r.why = why_;
+  return r;
+}
+
+void pipeline::report() {
+  const pipeline_report r = present();
+  for (const peer_id& to : members_)
+    send(to, r);
+  reported_ = now_;
+  changed_ = false;
+}
+
+} // namespace shoal::core

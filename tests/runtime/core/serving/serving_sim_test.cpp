@@ -1,0 +1,486 @@
+// tests/runtime/core/serving/serving_sim_test.cpp -- gateways, pipelines and
+// stages of a served model over connections that break, on peers that die: by
+// seed, each stream is compared with one that is alone.
+//
+// A stage has a memory of pages with tokens in it, and "computes" the next token
+// from what it reads there: a page that was given away too early, shared wrongly,
+// or written out of order changes a text.
+#include "runtime/core/random.hpp"
+#include "runtime/core/serving/replay.hpp"
+#include "runtime/core/serving/stage_tables.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+using namespace shoal::core;
+
+namespace {
+
+constexpr token_id vocabulary = 50;
+constexpr token_id end_token = 7;
+
+peer_id peer(int i) {
+  peer_id out{};
+  out[0] = std::uint8_t(i + 1);
+  return out;
+}
+
+/// The model: any function of all tokens, the seed and the number of draws.
+token_id next_token(std::span<const token_id> all, std::uint64_t seed) {
+  std::uint64_t h = seed;
+  for (const token_id t : all)
+    h = cluster::random(h ^ std::uint64_t(t + 1)).next();
+  return token_id(h % vocabulary);
+}
+
+struct asked {
+  stream_ask ask;
+  std::vector<token_id> got;
+  stream_end end = stream_end::none;
+  bool cancelled = false;
+};
+
+/// The tokens of a stream on a peer that has nothing else to do.
+std::vector<token_id> undisturbed(const stream_ask& a, stream_end& end) {
+  std::vector<token_id> all = a.tokens, out;
+  end = stream_end::length;
+  while (out.size() < a.tokens_max) {
+    out.push_back(next_token(all, a.how.seed));
+    all.push_back(out.back());
+    if (std::ranges::find(a.ends, out.back()) != a.ends.end()) {
+      end = stream_end::stop;
+      break;
+    }
+  }
+  return out;
+}
+
+/// Which invariant the simulation breaks on purpose.
+enum class planted {
+  nothing,
+  page_freed_early, ///< a stage forgets a page that is in use
+  request_lost,     ///< a gateway never asks again
+};
+
+class world {
+public:
+  world(std::uint64_t seed, planted bug) : random_(seed), bug_(bug) {
+    islands_ = 1 + below(2);
+    stages_ = 1 + below(3);
+    limits_.pages = std::uint32_t(10 + below(30));
+    limits_.pass_tokens = std::uint32_t(8 + below(40));
+    limits_.passes_max = std::uint32_t(stages_);
+    limits_.running_max = std::uint32_t(2 + below(8));
+    new_view();
+  }
+
+  void run(std::size_t streams, std::size_t steps) {
+    for (std::size_t i = 0; i < steps; ++i)
+      step(asked_.size() < streams);
+    while (asked_.size() < streams)
+      begin_stream();
+    // Nothing breaks any more: all must end.
+    calm_ = true;
+    for (auto& [id, held] : held_)
+      if (held)
+        set_held(id, false);
+    for (int round = 0; round < 3000 && !all_over(); ++round) {
+      deliver_all();
+      now_ += 1'000'000'000;
+      tick_all();
+    }
+    deliver_all();
+    check();
+  }
+
+  std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0, ended = 0;
+  std::string wrong; ///< what is wrong
+
+private:
+  void note(const std::string& what) { wrong += what + "; "; }
+
+  std::uint64_t below(std::uint64_t n) { return random_.below(n); }
+
+  struct stage {
+    stage_tables tables;
+    std::map<page_id, std::array<token_id, page_tokens>> memory;
+  };
+  struct node {
+    std::map<std::uint64_t, replay> gateway;     ///< one
+    std::map<std::uint32_t, pipeline> pipelines; ///< by island
+    std::map<std::uint32_t, stage> stages;       ///< by island
+  };
+  struct place {
+    job_header header;
+    std::vector<peer_id> stages;
+  };
+  using link = std::pair<peer_id, peer_id>;
+
+  static constexpr int peers = 5;
+
+  void new_view() {
+    ++epoch_;
+    for (int i = 0; i < peers; ++i) {
+      if (alive_.contains(peer(i)))
+        continue;
+      alive_.insert(peer(i));
+      nodes_[peer(i)].gateway.try_emplace(0);
+    }
+    place_islands();
+  }
+
+  /// An island keeps its place while its peers live.
+  void place_islands() {
+    for (std::uint32_t i = 0; i < islands_; ++i) {
+      place& p = places_[i];
+      if (!p.stages.empty()
+          && std::ranges::all_of(
+            p.stages, [&](const peer_id& s) { return alive_.contains(s); }))
+        continue;
+      if (alive_.empty())
+        continue;
+      std::vector<peer_id> some(alive_.begin(), alive_.end());
+      p.stages.clear();
+      for (std::size_t s = 0; s < stages_; ++s)
+        p.stages.push_back(some[below(some.size())]);
+      // Each stage on a peer of its own, as the planner places them.
+      std::ranges::sort(p.stages);
+      p.stages.erase(std::unique(p.stages.begin(), p.stages.end()),
+                     p.stages.end());
+      p.header = {1, random_.next(), epoch_, i};
+    }
+    std::vector<pipeline_place> all;
+    for (const auto& [i, p] : places_)
+      all.push_back({p.header, p.stages.front(), p.stages});
+    for (const peer_id& at : alive_) {
+      node& n = nodes_.at(at);
+      for (const auto& [i, p] : places_) {
+        const bool speaks = p.stages.front() == at;
+        const auto was = n.pipelines.find(i);
+        if (headers_[{at, i}] == p.header) {
+          if (was != n.pipelines.end())
+            emit(at, was->second.set_members(alive_, now_));
+          continue;
+        }
+        if (was != n.pipelines.end())
+          n.pipelines.erase(was);
+        n.stages.erase(i);
+        headers_[{at, i}] = p.header;
+        if (std::ranges::find(p.stages, at) != p.stages.end())
+          n.stages[i];
+        if (speaks) {
+          pipeline& made =
+            n.pipelines
+              .try_emplace(i, pipeline_config{p.header, p.stages, limits_})
+              .first->second;
+          emit(at, made.set_members(alive_, now_));
+        }
+      }
+      emit(at, n.gateway.at(0).place(all, alive_, now_));
+    }
+  }
+
+  void emit(const peer_id& from, serve_sends sends) {
+    for (serve_send& s : sends)
+      if (alive_.contains(s.to))
+        queues_[{from, s.to}].push_back(std::move(s.what));
+  }
+
+  void emit(const peer_id& from, replay::effects e) {
+    emit(from, std::move(e.sends));
+    for (const stream_event& event : e.events) {
+      asked& a = asked_.at(event.stream);
+      BOOST_TEST_REQUIRE((a.end == stream_end::none));
+      for (const served_token& t : event.tokens)
+        a.got.push_back(t.token);
+      a.end = event.end;
+      ended += event.end != stream_end::none ? 1 : 0;
+    }
+  }
+
+  void deliver(link along) {
+    auto& queue = queues_.at(along);
+    const serve_message m = std::move(queue.front());
+    queue.pop_front();
+    if (queue.empty())
+      queues_.erase(along);
+    const auto [from, to] = along;
+    node& n = nodes_.at(to);
+    const std::uint32_t island = header(m).island;
+    if (is_for_gateways(m)) {
+      emit(to, n.gateway.at(0).take(from, m, now_));
+      return;
+    }
+    if (header(m) != places_[island].header)
+      return; // as its shell checks
+    if (std::holds_alternative<serve_ask>(m)) {
+      const auto& stages = places_[island].stages;
+      for (std::uint32_t s = 0; s < stages.size(); ++s)
+        if (stages[s] == to)
+          emit(to, {{from, serve_ready{header(m), s}}});
+      return;
+    }
+    if (const auto* pass = std::get_if<serve_pass>(&m)) {
+      if (const auto again = n.stages[island].tables.put(*pass))
+        emit(to, {{from, *again}});
+      compute(to, island);
+      return;
+    }
+    if (const auto at = n.pipelines.find(island); at != n.pipelines.end())
+      emit(to, at->second.take(from, m, now_));
+  }
+
+  /// The last stage reads all of a row's pages; the others only keep their order.
+  void compute(const peer_id& at, std::uint32_t island) {
+    stage& s = nodes_.at(at).stages[island];
+    const place& p = places_[island];
+    while (auto next = s.tables.next()) {
+      serve_chosen out{p.header, next->pass.number, {}};
+      for (std::size_t r = 0; r < next->pass.rows.size(); ++r) {
+        const serve_row& row = next->pass.rows[r];
+        const auto& table = next->tables[r];
+        for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+          const std::size_t at_token = std::size_t(row.first) + i;
+          s.memory[table[at_token / page_tokens]][at_token % page_tokens] =
+            row.tokens[i];
+        }
+        if (bug_ == planted::page_freed_early && below(8) == 0)
+          s.memory[table.front()] = {};
+        if (!row.choice)
+          continue;
+        std::vector<token_id> all;
+        for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
+          all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
+        chosen_token c;
+        c.sequence = row.sequence;
+        c.token.token = next_token(all, row.choice->how.seed);
+        out.tokens.push_back(c);
+      }
+      s.tables.answered(out);
+      if (at == p.stages.back())
+        emit(at, {{p.stages.front(), out}});
+    }
+    BOOST_TEST_REQUIRE(!s.tables.broken());
+  }
+
+  void begin_stream() {
+    if (alive_.empty())
+      return;
+    stream_ask a;
+    a.client = below(3);
+    a.priority = std::int32_t(below(2));
+    // Many begin alike, so that pages are shared.
+    const std::size_t length = 1 + below(60);
+    for (std::size_t i = 0; i < length; ++i)
+      a.tokens.push_back(token_id(below(6) != 0 ? i % 5 : below(vocabulary)));
+    if (below(2) == 0)
+      for (std::size_t i = 0; i < length; ++i)
+        a.tokens[i] = token_id(i % 5);
+    a.tokens_max = std::uint32_t(1 + below(30));
+    a.ends = {end_token};
+    a.how.seed = below(3);
+    const stream_id id = asked_.size() + 1;
+    const auto at = std::next(alive_.begin(), long(below(alive_.size())));
+    home_[id] = *at;
+    asked_[id].ask = a;
+    emit(*at, nodes_.at(*at).gateway.at(0).accept(id, a, now_));
+  }
+
+  void set_held(stream_id id, bool held) {
+    held_[id] = held;
+    if (alive_.contains(home_[id]))
+      emit(home_[id], nodes_.at(home_[id]).gateway.at(0).hold(id, held));
+  }
+
+  void kill(peer_id who) {
+    ++deaths;
+    alive_.erase(who);
+    nodes_.erase(who);
+    std::erase_if(headers_,
+                  [&](const auto& h) { return h.first.first == who; });
+    std::erase_if(queues_, [&](const auto& q) {
+      return q.first.first == who || q.first.second == who;
+    });
+    for (auto& [id, at] : home_)
+      if (at == who) // its clients are gone with it
+        asked_[id].cancelled = true;
+    ++epoch_;
+    place_islands();
+  }
+
+  void step(bool may_begin) {
+    switch (below(24)) {
+    case 0:
+    case 1:
+      if (may_begin)
+        begin_stream();
+      break;
+    case 2:
+      if (alive_.size() > 2 && below(6) == 0)
+        kill(*std::next(alive_.begin(), long(below(alive_.size()))));
+      break;
+    case 3:
+      if (below(4) == 0)
+        new_view(); // those that died have come back
+      break;
+    case 4:
+      if (!queues_.empty() && below(4) == 0) { // a connection breaks
+        const auto at = std::next(queues_.begin(), long(below(queues_.size())));
+        lost += at->second.size();
+        queues_.erase(at);
+      }
+      break;
+    case 5:
+      now_ += 3'000'000'000;
+      tick_all();
+      break;
+    case 6:
+      if (!asked_.empty()) {
+        const stream_id id = 1 + below(asked_.size());
+        if (below(4) == 0 && alive_.contains(home_[id])) {
+          asked_[id].cancelled = true;
+          emit(home_[id], nodes_.at(home_[id]).gateway.at(0).cancel(id));
+        } else {
+          set_held(id, below(2) == 0);
+        }
+      }
+      break;
+    default:
+      if (!queues_.empty())
+        deliver(std::next(queues_.begin(), long(below(queues_.size())))->first);
+    }
+  }
+
+  void tick_all() {
+    for (const peer_id& at : std::set<peer_id>(alive_)) {
+      node& n = nodes_.at(at);
+      for (auto& [island, p] : n.pipelines)
+        if (headers_[{at, island}] == places_[island].header)
+          emit(at, p.tick(now_));
+      if (bug_ != planted::request_lost)
+        emit(at, n.gateway.at(0).tick(now_));
+    }
+  }
+
+  void deliver_all() {
+    for (std::size_t i = 0; i < 100'000 && !queues_.empty(); ++i)
+      deliver(std::next(queues_.begin(), long(below(queues_.size())))->first);
+  }
+
+  bool all_over() const {
+    for (const auto& [at, n] : nodes_)
+      for (const auto& [island, p] : n.pipelines)
+        if (headers_.at({at, island}) == places_.at(island).header
+            && p.streams() > 0)
+          return false;
+    return std::ranges::all_of(asked_, [](const auto& a) {
+      return a.second.cancelled || a.second.end != stream_end::none;
+    });
+  }
+
+  void check() {
+    for (const auto& [id, a] : asked_) {
+      if (a.cancelled)
+        continue;
+      stream_end end;
+      const auto expected = undisturbed(a.ask, end);
+      if (pages_for(a.ask.tokens.size() + a.ask.tokens_max - 1)
+          > limits_.pages) {
+        if (a.end != stream_end::too_long)
+          note("stream " + std::to_string(id) + " should be too long");
+        continue;
+      }
+      if (a.end == stream_end::deadly) { // only by deaths
+        if (deaths <= replay::deaths_max)
+          note("stream " + std::to_string(id) + " is called deadly");
+        continue;
+      }
+      if (a.end != end || a.got != expected)
+        note("stream " + std::to_string(id) + " has "
+             + std::to_string(a.got.size()) + " tokens of "
+             + std::to_string(expected.size()) + ", end "
+             + std::to_string(int(a.end)));
+    }
+    for (auto& [at, n] : nodes_)
+      for (auto& [island, p] : n.pipelines) {
+        if (headers_[{at, island}] != places_[island].header)
+          continue;
+        preempted += p.work().present().preempted;
+        reused += p.work().present().reused;
+        if (p.streams() != 0
+            || p.work().pages().available() != p.work().pages().total())
+          note("island " + std::to_string(island) + " keeps "
+               + std::to_string(p.streams()) + " streams, "
+               + std::to_string(p.work().present().running) + " running, "
+               + std::to_string(p.work().present().under_way) + " passes, "
+               + std::to_string(p.work().pages().available()) + " pages of "
+               + std::to_string(p.work().pages().total())
+               + (p.ready() ? "" : ", not ready"));
+      }
+  }
+
+  cluster::random random_;
+  planted bug_;
+  std::size_t islands_ = 1, stages_ = 1;
+  batcher_limits limits_;
+  std::map<peer_id, node> nodes_;
+  std::set<peer_id> alive_;
+  std::map<std::uint32_t, place> places_;
+  std::map<std::pair<peer_id, std::uint32_t>, job_header> headers_;
+  std::map<link, std::deque<serve_message>> queues_;
+  std::map<stream_id, asked> asked_;
+  std::map<stream_id, peer_id> home_;
+  std::map<stream_id, bool> held_;
+  nanoseconds now_ = 1;
+  epoch epoch_ = 0;
+  bool calm_ = false;
+};
+
+struct totals {
+  std::uint64_t wrong = 0, deaths = 0, lost = 0, preempted = 0, reused = 0,
+                ended = 0;
+  std::string first_wrong;
+};
+
+totals run_seeds(std::uint64_t first, std::uint64_t count,
+                 planted bug = planted::nothing) {
+  totals t;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    world w(seed, bug);
+    w.run(12, 1500);
+    if (!w.wrong.empty() && t.wrong++ == 0)
+      t.first_wrong = "seed " + std::to_string(seed) + ": " + w.wrong;
+    t.deaths += w.deaths;
+    t.lost += w.lost;
+    t.preempted += w.preempted;
+    t.reused += w.reused;
+    t.ended += w.ended;
+  }
+  return t;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(serving_sim)
+
+BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
+  const totals t = run_seeds(1, 1000);
+  BOOST_TEST(t.wrong == 0u, t.first_wrong);
+  // What was to be tried has happened.
+  BOOST_TEST(t.deaths > 100u);
+  BOOST_TEST(t.lost > 100u);
+  BOOST_TEST(t.reused > 100u);
+  BOOST_TEST(t.preempted > 0u);
+  BOOST_TEST(t.ended > 2000u);
+}
+
+BOOST_AUTO_TEST_CASE(planted_bugs_are_found) {
+  for (const planted bug : {planted::page_freed_early, planted::request_lost})
+    BOOST_TEST(run_seeds(1, 20, bug).wrong > 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
