@@ -183,13 +183,14 @@ private:
 
   void paged(kv_type type, const attention_shape& s) {
     const auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
-    const auto q = values(T * NH), k = values(T * KH), v = values(T * KH);
+    auto q = values(T * NH), k = values(T * KH), v = values(T * KH);
     floats o(T * NH);
     shoal::tests::one_sequence_cache cache(type, T, s);
     const auto append = [&] {
       cache.clear();
       cache.append(*on_, matrix(k, KH), matrix(v, KH));
     };
+    append();
     const std::string of = std::string(" ") + name_of(type);
     line("append" + of, call(append), 0, 4.0 * static_cast<double>(2 * T * KH));
     line("attention, 1 against cache" + of, call([&] {
