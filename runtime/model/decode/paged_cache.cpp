@@ -26,7 +26,8 @@ kv_type usual_kv_type(const inference_stage& stage) {
       continue;
     const auto infos = layout.tensors_of(unit.unit());
     for (std::size_t i = 0; i != infos.size(); ++i)
-      if (unit.matrix(i).type() != kernels::weight_type::f32)
+      if (infos[i].role != tensor_role::router
+          && unit.matrix(i).type() != kernels::weight_type::f32)
         return kv_type::bf16;
   }
   return kv_type::f32;

@@ -36,7 +36,7 @@ using kernels::kv_type;
 std::optional<kv_type> kv_type_named(std::string_view name);
 
 /// The type for a model if nothing else is asked for: bf16, or f32 if the
-/// matrices of its blocks are f32.
+/// matrices of its blocks are f32, apart from routers.
 kv_type usual_kv_type(const inference_stage& stage);
 
 /// Rows that go through the blocks at once: enough that reading the weights once
