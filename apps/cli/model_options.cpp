@@ -45,6 +45,10 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
                 "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
                 "(default: as the files have them)")
     ->check(CLI::IsMember({"bf16", "q8", "q4"}));
+  c->add_option("--kv-type", g.kv_type,
+                "data type of the KV cache; q8: 8.5 bits a value "
+                "(default: f32 if the weights are f32, else bf16)")
+    ->check(CLI::IsMember({"f32", "bf16", "q8"}));
   c->add_option("--threads", g.threads, "threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", g.json, "one JSON line per token on stdout");
