@@ -1,5 +1,7 @@
 // kernels/attention.hpp -- causal attention with grouped key-value heads.
 //
+// Of whole sequences, for training; paged_attention.hpp has that with a cache.
+//
 //   s[i,j] = scale * q[i] . k[j]  for j <= i,   p = softmax_j(s)
 //   o[i]   = sum_j p[i,j] * v[j],  lse[i] = log sum_j exp(s[i,j])
 //
@@ -10,8 +12,7 @@
 //            values a head. q, o: B*T rows of N*H; k, v: B*T rows of K*H; row
 //            b*T + t. lse: B*N rows of T, row b*N + n.
 // Precision: sums in float. Tolerance against reference/: 1e-5 relative to
-//            the largest value (tests/kernels/attention_test.cpp). With a cache
-//            a query has the same bits in any chunk (R-1 of README.md).
+//            the largest value (tests/kernels/attention_test.cpp).
 // Traffic:   scores are never stored; the backward pass computes them again
 //            from lse. Scratch: one block of rows of scores per thread.
 // Cost:      2*B*N*T*T*H operations forward, 5*B*N*T*T*H backward.
@@ -56,16 +57,6 @@ struct attention_ops {
     matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
     matrix_view<const float> v_TKH, matrix_view<const float> o_TNH,
     matrix_view<const float> lse_NT, const attention_shape& shape) = 0;
-
-  /// Attention of the newest tokens of one sequence against its cache. k_PKH
-  /// and v_PKH hold all P positions including the newest; q_TNH and o_TNH hold
-  /// rows for the last T of them (T <= P).
-  /// @pre shape.batch == 1, shape.tokens == T
-  virtual void
-  attention_cached(matrix_view<float> o_TNH, matrix_view<const float> q_TNH,
-                   matrix_view<const float> k_PKH,
-                   matrix_view<const float> v_PKH,
-                   const attention_shape& shape) = 0;
 
 protected:
   ~attention_ops() = default;

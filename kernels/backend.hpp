@@ -24,6 +24,7 @@
 #include "kernels/layernorm.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/packed_weight.hpp"
+#include "kernels/paged_attention.hpp"
 #include "kernels/rmsnorm.hpp"
 #include "kernels/rope.hpp"
 #include "kernels/routing.hpp"
@@ -47,6 +48,7 @@ class backend : public matmul_ops,
                 public layernorm_ops,
                 public rope_ops,
                 public attention_ops,
+                public paged_attention_ops,
                 public swiglu_ops,
                 public gelu_ops,
                 public routing_ops,

@@ -2,7 +2,7 @@
 // agree. Private to kernels/: include it from .cpp files only.
 #pragma once
 
-#include "kernels/attention.hpp"
+#include "kernels/paged_attention.hpp"
 #include "kernels/tensor.hpp"
 
 namespace shoal::kernels {
@@ -23,12 +23,15 @@ void check_attention(matrix_view<const float> o_TNH,
                      matrix_view<const float> v_TKH,
                      const attention_shape& shape) noexcept;
 
-/// Checks the views of a call against a cache.
-void check_attention_cached(matrix_view<const float> o_TNH,
-                            matrix_view<const float> q_TNH,
-                            matrix_view<const float> k_PKH,
-                            matrix_view<const float> v_PKH,
-                            const attention_shape& shape) noexcept;
+/// Checks views and pages of calls with a cache.
+void check_append_paged(const kv_pages& cache, matrix_view<const float> k_TKH,
+                        matrix_view<const float> v_TKH,
+                        std::span<const paged_rows> sequences) noexcept;
+void check_attention_paged(matrix_view<const float> o_TNH,
+                           matrix_view<const float> q_TNH,
+                           const kv_pages& cache,
+                           std::span<const paged_rows> sequences,
+                           const attention_shape& shape) noexcept;
 
 } // namespace shoal::kernels
 

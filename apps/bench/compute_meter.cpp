@@ -6,7 +6,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/peaks.hpp"
 #include "runtime/core/median.hpp"
-#include "runtime/model/decode/decoder.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 #include <algorithm>
@@ -173,14 +173,14 @@ models_of(kernels::backend& on, const compute_options& o) {
   return out;
 }
 
-/// A decoder with a cache for this number of tokens.
-model::stage_decoder decoder_of(const measured_model& m, std::size_t tokens) {
+/// A cache for this number of tokens of one sequence.
+model::paged_cache cache_of(const measured_model& m, std::size_t tokens) {
   const auto most = m.stage->config().max_position_embeddings;
   if (tokens > most)
     throw std::runtime_error(m.name + ": has " + std::to_string(most)
                              + " positions; asked for "
                              + std::to_string(tokens));
-  return {*m.stage, tokens};
+  return {*m.stage, core::pages_for(tokens), model::usual_kv_type(*m.stage)};
 }
 
 std::string name_of(peak which) {
@@ -293,7 +293,7 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
     // Only the products of the blocks: the head is computed for the last token
     // only.
     const double work = 2 * double(m.stage->block_products());
-    auto decoder = decoder_of(m, o.prompt);
+    auto cache = cache_of(m, o.prompt);
     std::vector<model::token_id> ids(o.prompt);
     for (std::size_t i = 0; i != ids.size(); ++i)
       ids[i] = model::token_id(i * 7919 % words);
@@ -303,9 +303,10 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
     const auto [value, limit] = in_turns(
       o, {what, "tokens/s"},
       [&] {
-        decoder.clear();
-        return double(ids.size())
-               / seconds_of([&] { decoder.append(ids, {}, {}, logits); });
+        const auto prompt = model::one_sequence(0, ids.size(), 1);
+        return double(ids.size()) / seconds_of([&] {
+                 cache.compute(prompt, ids, {}, {}, logits);
+               });
       },
       [&] { return measure_peak(team, which) / work; });
     out.push_back(
@@ -323,16 +324,16 @@ measure_decode(kernels::thread_team& team, const compute_options& o) {
     const measured_model m = make();
     const auto words = m.stage->config().vocab_size;
     const auto bytes = double(m.stage->bytes_per_token());
-    auto decoder = decoder_of(m, o.tokens);
+    auto cache = cache_of(m, o.tokens);
     std::vector<float> logits(words);
     const auto [value, limit] = in_turns(
       o, {m.name, "tokens/s"},
       [&] {
-        decoder.clear();
         return double(o.tokens) / seconds_of([&] {
                  for (std::size_t t = 0; t != o.tokens; ++t) {
                    const auto id = model::token_id(t * 7919 % words);
-                   decoder.append({&id, 1}, {}, {}, logits);
+                   cache.compute(model::one_sequence(t, 1, 1), {&id, 1}, {}, {},
+                                 logits);
                  }
                });
       },

@@ -160,6 +160,7 @@ struct generate_command {
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
   std::string quantize; ///< "bf16", "q8", "q4"; empty: as stored
+  std::string kv_type;  ///< "f32", "bf16", "q8"; empty: as the weights suggest
   int threads = 0;
   bool json = false;
 };

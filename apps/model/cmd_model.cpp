@@ -297,7 +297,8 @@ int run_generate(const generate_command& given) {
     std::cout << shown(*o.prompt) << std::flush;
   model::inference_stage stage(std::move(m->units), *on.backend);
   auto result = model::generate(
-    stage, tokenizer, *prompt, options, [&](const model::generated_token& t) {
+    stage, tokenizer, *prompt, options,
+    [&](const model::generated_token& t) {
       if (count++ == 0)
         first = clock::now();
       if (o.json)
@@ -308,7 +309,8 @@ int run_generate(const generate_command& given) {
       else
         std::cout << (count > 1 ? "," : "") << t.id << std::flush;
       return bool(std::cout);
-    });
+    },
+    model::kv_type_named(o.kv_type));
   if (!result)
     return fail(result.message());
   const auto seconds = [](auto d) {

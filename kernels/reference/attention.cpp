@@ -33,22 +33,4 @@ void reference_backend::attention_backward(
                                    v_TKH, o_TNH, lse_NT, shape);
 }
 
-void reference_backend::attention_cached(matrix_view<float> o_TNH,
-                                         matrix_view<const float> q_TNH,
-                                         matrix_view<const float> k_PKH,
-                                         matrix_view<const float> v_PKH,
-                                         const attention_shape& shape) {
-  const auto T = shape.tokens;
-  const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
-  check_attention_cached(o_TNH, q_TNH, k_PKH, v_PKH, shape);
-  auto past = k_PKH.rows - T;
-  for (std::size_t n = 0; n != N; ++n) {
-    auto kv = n / (N / K) * H;
-    for (std::size_t t = 0; t != T; ++t)
-      loops::attend<float>(o_TNH.row(t) + n * H, q_TNH.row(t) + n * H,
-                           k_PKH.slice_cols(kv, kv + H),
-                           v_PKH.slice_cols(kv, kv + H), past + t + 1, shape);
-  }
-}
-
 } // namespace shoal::kernels::reference

@@ -91,11 +91,13 @@ public:
     matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
     matrix_view<const float> v_TKH, matrix_view<const float> o_TNH,
     matrix_view<const float> lse_NT, const attention_shape& shape) override;
+  void append_paged(const kv_pages& cache, matrix_view<const float> k_TKH,
+                    matrix_view<const float> v_TKH,
+                    std::span<const paged_rows> sequences) override;
   void
-  attention_cached(matrix_view<float> o_TNH, matrix_view<const float> q_TNH,
-                   matrix_view<const float> k_PKH,
-                   matrix_view<const float> v_PKH,
-                   const attention_shape& shape) override;
+  attention_paged(matrix_view<float> o_TNH, matrix_view<const float> q_TNH,
+                  const kv_pages& cache, std::span<const paged_rows> sequences,
+                  const attention_shape& shape) override;
 
   void swiglu(matrix_view<float> y_TF, matrix_view<const float> gate_TF,
               matrix_view<const float> up_TF) override;

@@ -29,6 +29,13 @@ float inverse(float scale) {
   return std::abs(scale) >= scale_min ? 1.0f / scale : 0.0f;
 }
 
+/// The nearest whole number, ties to even, of less than 2^22 in magnitude; the
+/// library's function is a call on machines without SSE 4.
+float nearest(float x) {
+  constexpr float whole = 12582912.0f; // 1.5 * 2^23: no place for a fraction
+  return (x + whole) - whole;
+}
+
 /// The number of the level nearest to x: the count of borders below x.
 int level_of(float x) {
   int level = 0;
@@ -87,8 +94,11 @@ packed_block pack_block_q8(const float* w) {
   out.scale = to_bf16_upwards((scale >= scale_min ? scale : 0.0f) + poison(w));
   const float factor = inverse(to_float(out.scale));
   for (std::size_t k = 0; k != block_cols; ++k) {
-    float code = std::nearbyint(w[k] * factor);
-    code = code != code ? 0.0f : std::fmin(std::fmax(code, -127.0f), 127.0f);
+    float code = nearest(w[k] * factor);
+    code = code != code     ? 0.0f
+           : code > 127.0f  ? 127.0f
+           : code < -127.0f ? -127.0f
+                            : code;
     out.codes[k] =
       static_cast<std::uint8_t>(static_cast<int>(code) + code_offset);
   }

@@ -463,6 +463,29 @@ of_rows(matrix_view<Scalar> all, const attention_shape& whole,
   return rows(all, from, from + s.batch * s.heads);
 }
 
+/// Rows [first, last) of all sequences.
+std::vector<paged_rows>
+rows_of(std::span<const paged_rows> all, std::size_t first, std::size_t last) {
+  std::vector<paged_rows> out;
+  std::size_t begin = 0;
+  for (const paged_rows& s : all) {
+    const std::size_t from = std::max(first, begin);
+    const std::size_t to = std::min(last, begin + s.rows);
+    if (from < to)
+      out.push_back({s.pages, s.first + (from - begin), to - from});
+    begin += s.rows;
+  }
+  return out;
+}
+
+/// Pairs of a row and a position up to its own.
+double pairs_of(std::span<const paged_rows> all) {
+  double pairs = 0;
+  for (const paged_rows& s : all)
+    pairs += double(s.rows) * (double(s.first) + double(s.rows + 1) / 2);
+  return pairs;
+}
+
 double pairs_of(const attention_shape& s) {
   return double(s.batch * s.heads) * double(s.tokens) * double(s.tokens)
          * double(s.head_size);
@@ -508,13 +531,28 @@ void cut_backend::attention_backward(
            });
 }
 
-void cut_backend::attention_cached(matrix_view<float> o_TNH,
-                                   matrix_view<const float> q_TNH,
-                                   matrix_view<const float> k_PKH,
-                                   matrix_view<const float> v_PKH,
-                                   const attention_shape& shape) {
+void cut_backend::append_paged(const kv_pages& cache,
+                               matrix_view<const float> k_TKH,
+                               matrix_view<const float> v_TKH,
+                               std::span<const paged_rows> sequences) {
   rest();
-  whole_.attention_cached(o_TNH, q_TNH, k_PKH, v_PKH, shape);
+  whole_.append_paged(cache, k_TKH, v_TKH, sequences);
+}
+
+/// Rows are independent of each other.
+void cut_backend::attention_paged(matrix_view<float> o_TNH,
+                                  matrix_view<const float> q_TNH,
+                                  const kv_pages& cache,
+                                  std::span<const paged_rows> sequences,
+                                  const attention_shape& shape) {
+  in_pieces(heads, 2 * pairs_of(sequences) * double(q_TNH.cols), q_TNH.rows, 1,
+            [&](std::size_t first, std::size_t last) {
+              attention_shape s = shape;
+              s.tokens = last - first;
+              whole_.attention_paged(rows(o_TNH, first, last),
+                                     rows(q_TNH, first, last), cache,
+                                     rows_of(sequences, first, last), s);
+            });
 }
 
 // Whole.

@@ -4,8 +4,8 @@
 // Usual work on a device computes through one. Before each call, and between the
 // pieces of a long one, urgent work may run. While such work comes, a call that
 // takes long is cut into pieces of about piece_max each: a product by columns of
-// its result, attention by sequences and heads, and what goes value by value by
-// rows. How long a call will take is learnt from those before.
+// its result, attention by sequences and heads, and what goes value by value or
+// against a cache by rows. How long a call will take is learnt from those before.
 //
 // Otherwise calls are passed on whole, since a cut product packs its left operand
 // again for each piece.
@@ -13,8 +13,8 @@
 // The bits of a result are the same cut or whole: each value is one sum in the
 // same order (kernels/README.md).
 //
-// Not cut: calls that add up all their values into one or a few, route, sample
-// or pack. They are short, or come when a job begins.
+// Not cut: calls that add up all their values into one or a few, route, sample,
+// pack or append to a cache. They are short, or come when a job begins.
 //
 // Threads: those of the backend behind it. Cost: two loads for each call.
 #pragma once
@@ -146,11 +146,17 @@ public:
                           kernels::matrix_view<const float> o_TNH,
                           kernels::matrix_view<const float> lse_NT,
                           const kernels::attention_shape& shape) override;
-  void attention_cached(kernels::matrix_view<float> o_TNH,
-                        kernels::matrix_view<const float> q_TNH,
-                        kernels::matrix_view<const float> k_PKH,
-                        kernels::matrix_view<const float> v_PKH,
-                        const kernels::attention_shape& shape) override;
+
+  // kernels/paged_attention.hpp
+  void append_paged(const kernels::kv_pages& cache,
+                    kernels::matrix_view<const float> k_TKH,
+                    kernels::matrix_view<const float> v_TKH,
+                    std::span<const kernels::paged_rows> sequences) override;
+  void attention_paged(kernels::matrix_view<float> o_TNH,
+                       kernels::matrix_view<const float> q_TNH,
+                       const kernels::kv_pages& cache,
+                       std::span<const kernels::paged_rows> sequences,
+                       const kernels::attention_shape& shape) override;
 
   // kernels/swiglu.hpp, kernels/gelu.hpp
   void swiglu(kernels::matrix_view<float> y_TF,

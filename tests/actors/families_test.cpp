@@ -4,8 +4,8 @@
 // and of the trained model's output; replicas agree to rounding and give the
 // same output.
 #include "kernels/thread_team.hpp"
-#include "runtime/model/decode/decoder.hpp"
 #include "runtime/model/decode/generate.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "tests/actors/job_fixture.hpp"
 
@@ -123,7 +123,8 @@ void generate_from(const std::filesystem::path& directory, trained& out) {
   ids.insert(ids.end(), out.ids.begin(), out.ids.end() - 1);
   const std::size_t words = loaded->config.vocab_size;
   std::vector<float> all(ids.size() * words);
-  model::stage_decoder(stage, ids.size()).append(ids, {}, {}, all);
+  model::paged_cache(stage, core::pages_for(ids.size()), model::kv_type::f32)
+    .compute(model::one_sequence(0, ids.size(), ids.size()), ids, {}, {}, all);
   out.logits_TV.assign(all.end() - std::ptrdiff_t(greedy_tokens * words),
                        all.end());
 }

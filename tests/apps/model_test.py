@@ -159,6 +159,19 @@ class Model(World):
             self.assertEqual(one["tokens"], 12)
             self.assertEqual(one["logprobs"], two["logprobs"])
 
+    def test_the_cache_has_the_type_that_is_asked_for(self):
+        def logprobs(*flags):
+            return self.generate("--prompt", "The ", "--max-tokens", "12",
+                                 "--temperature", "0", *flags)[-1]["logprobs"]
+        exact = logprobs("--kv-type", "f32")
+        self.assertEqual(logprobs(), exact)
+        for kind in "bf16", "q8":
+            smaller = logprobs("--kv-type", kind)
+            self.assertNotEqual(smaller, exact)
+            self.assertAlmostEqual(smaller[0], exact[0], delta=0.05)
+        self.assertEqual(logprobs("--quantize", "q8"),
+                         logprobs("--quantize", "q8", "--kv-type", "bf16"))
+
     def test_the_makers_sampling_applies_unless_flags_say_otherwise(self):
         path = self.folder / "m/generation_config.json"
 
@@ -241,6 +254,10 @@ class Model(World):
                               "--quantize", "q3")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--quantize", done.stderr)
+        done = self.run_shoal("generate", "m", "--prompt", "a",
+                              "--kv-type", "q4")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--kv-type", done.stderr)
 
 
 if __name__ == "__main__":

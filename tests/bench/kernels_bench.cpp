@@ -10,6 +10,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/packed_weight.hpp"
 #include "kernels/thread_team.hpp"
+#include "tests/support/kv_memory.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -176,19 +177,31 @@ private:
              matrix(v, K * H), matrix(o, N * H), matrix(lse, T), s);
          }),
          2.5 * flops, 0);
-    s.tokens = 1;
-    auto cached = call([&] {
-      on_->attention_cached({o.data(), 1, N * H}, {q.data(), 1, N * H},
-                            matrix(k, K * H), matrix(v, K * H), s);
-    });
-    line("attention, 1 against cache", cached, 0,
-         8.0 * static_cast<double>(T * K * H));
-    s.tokens = T;
-    line("attention, prompt with cache", call([&] {
-           on_->attention_cached(matrix(o, N * H), matrix(q, N * H),
-                                 matrix(k, K * H), matrix(v, K * H), s);
+    for (const auto type : {kv_type::f32, kv_type::bf16, kv_type::q8})
+      paged(type, s);
+  }
+
+  void paged(kv_type type, const attention_shape& s) {
+    const auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
+    auto q = values(T * NH), k = values(T * KH), v = values(T * KH);
+    floats o(T * NH);
+    shoal::tests::one_sequence_cache cache(type, T, s);
+    const auto append = [&] {
+      cache.clear();
+      cache.append(*on_, matrix(k, KH), matrix(v, KH));
+    };
+    append();
+    const std::string of = std::string(" ") + name_of(type);
+    line("append" + of, call(append), 0, 4.0 * static_cast<double>(2 * T * KH));
+    line("attention, 1 against cache" + of, call([&] {
+           cache.attend(*on_, {o.data(), 1, NH}, {q.data(), 1, NH}, s);
          }),
-         flops, 0);
+         0,
+         double(T / kv_page_positions
+                * kv_page_bytes(type, s.kv_heads, s.head_size)));
+    line("attention, prompt with cache" + of,
+         call([&] { cache.attend(*on_, matrix(o, NH), matrix(q, NH), s); }),
+         2.0 * static_cast<double>(s.heads * T * T * s.head_size), 0);
   }
 
   void row_operations() {

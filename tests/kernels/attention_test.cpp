@@ -1,6 +1,7 @@
 // tests/kernels/attention_test.cpp -- causal attention, trained and cached.
 #include "kernels/reference/attention.hpp"
 #include "tests/kernels/harness.hpp"
+#include "tests/support/kv_memory.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <malloc.h>
@@ -74,36 +75,6 @@ outputs forward_and_backward(kernels::backend& on, const attention_shape& s) {
   return {o, lse, dq, dk, dv};
 }
 
-/// The last `tokens` of `positions`, against all of them.
-outputs cached(kernels::backend& on, std::size_t positions, attention_shape s) {
-  auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
-  const auto q = random_values(s.tokens * NH, 1);
-  const auto k = random_values(positions * KH, 2);
-  const auto v = random_values(positions * KH, 3);
-  floats o(s.tokens * NH);
-  on.attention_cached(matrix(o, NH), matrix(q, NH), matrix(k, KH),
-                      matrix(v, KH), s);
-  return {o};
-}
-
-template <class Check>
-void sweep_cached(Check check) {
-  for (std::size_t past : {0, 1, 62, 63, 64, 300})
-    for (std::size_t T : {1, 2, 65})
-      for (auto heads : {std::pair{1, 1}, std::pair{6, 2}, std::pair{4, 4}})
-        for (std::size_t H : {5, 64}) {
-          auto s = shape_of(1, T, static_cast<std::size_t>(heads.first),
-                            static_cast<std::size_t>(heads.second), H);
-          BOOST_TEST_CONTEXT("past " << past << " " << s) {
-            check([=](auto& on) { return cached(on, past + T, s); });
-            s.window = 40;
-            check([=](auto& on) { return cached(on, past + T, s); });
-            s.softcap = 0.7f;
-            check([=](auto& on) { return cached(on, past + T, s); });
-          }
-        }
-}
-
 /// Whether Linux forgets how much memory this process had; sandboxes may not.
 bool forget_peak() {
   std::ofstream out("/proc/self/clear_refs");
@@ -145,14 +116,6 @@ BOOST_DATA_TEST_CASE(threads_change_no_bit, shapes, shape) {
     [&](auto& on) { return forward_and_backward(on, shape); });
 }
 
-BOOST_AUTO_TEST_CASE(cpu_with_a_cache_matches_reference) {
-  sweep_cached([](const call& run) { check_matches_reference(run); });
-}
-
-BOOST_AUTO_TEST_CASE(threads_change_no_bit_with_a_cache) {
-  sweep_cached([](const call& run) { check_threads_change_nothing(run); });
-}
-
 BOOST_DATA_TEST_CASE(gradients_match_differences, differentiated, s) {
   auto rows = s.batch * s.tokens;
   auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
@@ -191,13 +154,13 @@ BOOST_DATA_TEST_CASE(a_cache_gives_the_same_as_training, cached_shapes, s) {
   floats whole(s.tokens * NH), steps(s.tokens * NH);
   fixture.cpu->attention(matrix(whole, NH), {}, matrix(q, NH), matrix(k, KH),
                          matrix(v, KH), s);
-  auto one = s;
-  one.tokens = 1;
-  for (std::size_t t = 0; t != s.tokens; ++t)
-    fixture.cpu->attention_cached(matrix(steps, NH).slice_rows(t, t + 1),
-                                  matrix(q, NH).slice_rows(t, t + 1),
-                                  matrix(k, KH).slice_rows(0, t + 1),
-                                  matrix(v, KH).slice_rows(0, t + 1), one);
+  one_sequence_cache cache(kernels::kv_type::f32, s.tokens, s);
+  for (std::size_t t = 0; t != s.tokens; ++t) {
+    cache.append(*fixture.cpu, matrix(k, KH).slice_rows(t, t + 1),
+                 matrix(v, KH).slice_rows(t, t + 1));
+    cache.attend(*fixture.cpu, matrix(steps, NH).slice_rows(t, t + 1),
+                 matrix(q, NH).slice_rows(t, t + 1), s);
+  }
   BOOST_TEST(relative_difference(steps, whole) <= float_tolerance);
 }
 
@@ -284,8 +247,9 @@ BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_square_of_tokens,
   fixture.cpu->attention_backward(
     matrix(dq, H), matrix(dk, H), matrix(dv, H), matrix(d_o, H), matrix(q, H),
     matrix(k, H), matrix(v, H), matrix(co, H), matrix(clse, T), s);
-  fixture.cpu->attention_cached(matrix(o, H), matrix(q, H), matrix(k, H),
-                                matrix(v, H), s);
+  one_sequence_cache cache(kernels::kv_type::f32, T, s);
+  cache.append(*fixture.cpu, matrix(k, H), matrix(v, H));
+  cache.attend(*fixture.cpu, matrix(o, H), matrix(q, H), s);
   BOOST_TEST(before > 0u);
   BOOST_TEST(peak_bytes() - before < T * T * sizeof(float) / 4);
 }

@@ -5,6 +5,7 @@
 // beside it describes each tensor.
 #include "runtime/model/files/safetensors.hpp"
 #include "tests/kernels/harness.hpp"
+#include "tests/support/kv_memory.hpp"
 
 #include <boost/test/data/test_case.hpp>
 
@@ -182,18 +183,16 @@ results attention(backend& on, const golden_case& c) {
                         matrix(v, KH), matrix(co, NH), matrix(clse, T), s);
   // The same against a cache: half of each sequence, then token by token.
   floats cached(q.size());
-  for (std::size_t b = 0; b != s.batch; ++b)
+  for (std::size_t b = 0; b != s.batch; ++b) {
+    one_sequence_cache cache(kernels::kv_type::f32, T, s);
     for (std::size_t first = 0, last = T / 2; first != T; first = last++) {
-      auto one = s;
-      one.batch = 1;
-      one.tokens = last - first;
-      const auto begin = b * T;
-      on.attention_cached(
-        matrix(cached, NH).slice_rows(begin + first, begin + last),
-        matrix(q, NH).slice_rows(begin + first, begin + last),
-        matrix(k, KH).slice_rows(begin, begin + last),
-        matrix(v, KH).slice_rows(begin, begin + last), one);
+      const auto begin = b * T + first, end = b * T + last;
+      cache.append(on, matrix(k, KH).slice_rows(begin, end),
+                   matrix(v, KH).slice_rows(begin, end));
+      cache.attend(on, matrix(cached, NH).slice_rows(begin, end),
+                   matrix(q, NH).slice_rows(begin, end), s);
     }
+  }
   return {{"o", o},   {"o", cached}, {"lse", lse},
           {"dq", dq}, {"dk", dk},    {"dv", dv}};
 }

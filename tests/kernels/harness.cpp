@@ -18,6 +18,9 @@
 
 namespace shoal::kernels {
 
+std::ostream& operator<<(std::ostream& out, kv_type type) {
+  return out << name_of(type);
+}
 std::ostream& operator<<(std::ostream& out, weight_type type) {
   return out << name_of(type);
 }

@@ -17,6 +17,7 @@
 namespace shoal::kernels {
 
 std::ostream& operator<<(std::ostream& out, weight_type type);
+std::ostream& operator<<(std::ostream& out, kv_type type);
 std::ostream& operator<<(std::ostream& out, const attention_shape& s);
 
 } // namespace shoal::kernels

@@ -5,18 +5,30 @@
 // some of the rows, or with the same prompt in other chunks, must give the same
 // ones. A row of NaN beside a row must not matter either.
 #include "tests/kernels/harness.hpp"
+#include "tests/support/kv_memory.hpp"
 
+#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ostream>
 
 namespace shoal::tests {
 
+namespace bdata = boost::unit_test::data;
+
+/// Queries, keys and values of a sequence.
+struct sequence_values {
+  floats q, k, v;
+};
+
 namespace {
 
 using kernels::attention_shape;
+using kernels::kv_type;
+using kernels::paged_rows;
 using kernels::weight_type;
 
 /// Computes rows [first, first + count) of an operation's result.
@@ -103,22 +115,50 @@ void check_product(weight_type type, const product& p, const floats& x) {
 }
 
 /// All queries of a sequence, in chunks of `chunk` that begin `offset` after a
-/// multiple of it.
-floats in_chunks(kernels::backend& on, attention_shape s, std::size_t chunk,
-                 std::size_t offset, const floats& q, const floats& k,
-                 const floats& v) {
+/// multiple of it. If `scatter`, in pages that do not follow each other, and each
+/// call has rows of other sequences before and behind.
+floats in_chunks(kernels::backend& on, attention_shape s, kv_type type,
+                 std::size_t chunk, std::size_t offset,
+                 const sequence_values& x, bool scatter = false) {
   const auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
-  const auto P = q.size() / NH;
-  floats o(q.size());
+  const auto P = x.q.size() / NH;
+  const std::size_t count = kv_pages_for(P), room = 2 * count + 3;
+  const kv_memory memory(type, room, s);
+  const auto pages =
+    scatter ? scattered(count, 1, 2, room) : scattered(count, 0, 1, room);
+  // Sequences of one page: of 5 rows of its own, and of one after 9 of zeros.
+  const auto before = scattered(1, 2 * count + 1, 1, room),
+             behind = scattered(1, 2 * count + 2, 1, room);
+  floats o(x.q.size());
   for (std::size_t t = 0; t != P;) {
-    s.tokens = std::min(t < offset ? offset : chunk, P - t);
-    const auto last = t + s.tokens;
-    on.attention_cached(
-      matrix(o, NH).slice_rows(t, last), matrix(q, NH).slice_rows(t, last),
-      matrix(k, KH).slice_rows(0, last), matrix(v, KH).slice_rows(0, last), s);
-    t = last;
+    const auto rows = std::min(t < offset ? offset : chunk, P - t);
+    std::vector<paged_rows> call{{pages, t, rows}};
+    const std::size_t above = scatter ? 5 : 0;
+    if (scatter) {
+      call.insert(call.begin(), {before, 0, 5});
+      call.push_back({behind, 9, 1});
+    }
+    s.tokens = above + rows + (scatter ? 1 : 0);
+    const auto with_others = [&](const floats& all, std::size_t cols) {
+      floats out(s.tokens * cols, 0.5f);
+      std::copy_n(&all[t * cols], rows * cols, &out[above * cols]);
+      return out;
+    };
+    const auto q = with_others(x.q, NH), k = with_others(x.k, KH),
+               v = with_others(x.v, KH);
+    floats got(q.size());
+    on.append_paged(memory.view(), matrix(k, KH), matrix(v, KH), call);
+    on.attention_paged(matrix(got, NH), matrix(q, NH), memory.view(), call, s);
+    std::copy_n(&got[above * NH], rows * NH, &o[t * NH]);
+    t += rows;
   }
   return o;
+}
+
+sequence_values values_for(const attention_shape& s, std::size_t positions) {
+  return {random_values(positions * s.heads * s.head_size, 1),
+          random_values(positions * s.kv_heads * s.head_size, 2),
+          random_values(positions * s.kv_heads * s.head_size, 3)};
 }
 
 attention_shape heads_of(std::size_t N, std::size_t K, std::size_t H,
@@ -134,19 +174,22 @@ const attention_shape attentions[] = {
   heads_of(5, 1, 33, 1, 0.5f),
 };
 
-void check_attention(const attention_shape& s, std::size_t positions,
+const kv_type kv_types[] = {kv_type::f32, kv_type::bf16, kv_type::q8};
+
+void check_attention(const attention_shape& s, kv_type type,
+                     std::size_t positions,
                      const std::vector<std::size_t>& chunks) {
-  const auto q = random_values(positions * s.heads * s.head_size, 1);
-  const auto k = random_values(positions * s.kv_heads * s.head_size, 2);
-  const auto v = random_values(positions * s.kv_heads * s.head_size, 3);
+  const auto x = values_for(s, positions);
   for_each_backend_and_feature([&](kernels::backend& on) {
-    const auto alone = in_chunks(on, s, 1, 0, q, k, v);
+    const auto alone = in_chunks(on, s, type, 1, 0, x);
     for (const std::size_t chunk : chunks)
-      for (const std::size_t offset : {std::size_t{0}, chunk / 2 + 1}) {
-        const auto got = in_chunks(on, s, chunk, offset, q, k, v);
-        BOOST_TEST(same_bits(got.data(), alone.data(), got.size()),
-                   "chunks of " << chunk << " after " << offset);
-      }
+      for (const std::size_t offset : {std::size_t{0}, chunk / 2 + 1})
+        for (const bool scatter : {false, true}) {
+          const auto got = in_chunks(on, s, type, chunk, offset, x, scatter);
+          BOOST_TEST(same_bits(got.data(), alone.data(), got.size()),
+                     "chunks of " << chunk << " after " << offset
+                                  << (scatter ? ", scattered" : ""));
+        }
   });
 }
 
@@ -193,38 +236,39 @@ BOOST_DATA_TEST_CASE(threads_give_a_row_the_same_bits, types, type) {
 }
 
 BOOST_DATA_TEST_CASE(attention_gives_a_query_the_same_bits_in_any_chunk,
-                     attentions, shape) {
-  check_attention(shape, 150, {2, 3, 5, 7, 16, 33, 64, 65, 100, 150});
+                     bdata::make(kv_types) * bdata::make(attentions), type,
+                     shape) {
+  check_attention(shape, type, 150, {2, 5, 7, 16, 33, 65, 100, 150});
 }
 
-BOOST_AUTO_TEST_CASE(attention_over_many_keys_is_that_of_any_chunk) {
-  check_attention(heads_of(4, 2, 64), 600, {64, 129, 512, 600});
+BOOST_DATA_TEST_CASE(attention_over_many_keys_is_that_of_any_chunk, kv_types,
+                     type) {
+  check_attention(heads_of(4, 2, 64), type, 600, {64, 129, 512, 600});
 }
 
-BOOST_AUTO_TEST_CASE(attention_does_not_see_later_tokens) {
+BOOST_DATA_TEST_CASE(attention_does_not_see_later_tokens, kv_types, type) {
   const auto s = heads_of(4, 2, 16);
   const std::size_t P = 90, bad = 45;
-  const auto q = random_values(P * 64, 1);
-  auto k = random_values(P * 32, 2), v = random_values(P * 32, 3);
+  const auto x = values_for(s, P);
   for_each_backend_and_feature([&](kernels::backend& on) {
-    const auto clean = in_chunks(on, s, P, 0, q, k, v);
-    auto bad_k = k, bad_v = v;
-    std::fill_n(&bad_k[bad * 32], 32, NAN);
-    std::fill_n(&bad_v[bad * 32], 32, INFINITY);
-    const auto beside = in_chunks(on, s, P, 0, q, bad_k, bad_v);
+    const auto clean = in_chunks(on, s, type, P, 0, x);
+    auto other = x;
+    std::fill_n(&other.k[bad * 32], 32, NAN);
+    std::fill_n(&other.v[bad * 32], 32, INFINITY);
+    const auto beside = in_chunks(on, s, type, P, 0, other);
     BOOST_TEST(same_bits(clean.data(), beside.data(), bad * 64));
+    BOOST_TEST(std::isnan(beside[bad * 64]));
   });
 }
 
-BOOST_AUTO_TEST_CASE(threads_give_a_query_the_same_bits) {
+BOOST_DATA_TEST_CASE(threads_give_a_query_the_same_bits, kv_types, type) {
   const auto s = heads_of(8, 2, 64);
-  const auto q = random_values(200 * 512, 1);
-  const auto k = random_values(200 * 128, 2), v = random_values(200 * 128, 3);
+  const auto x = values_for(s, 200);
   cpu_fixture one{1};
-  const auto expected = in_chunks(*one.cpu, s, 1, 0, q, k, v);
+  const auto expected = in_chunks(*one.cpu, s, type, 1, 0, x);
   for (unsigned threads = 1; threads <= 4; ++threads) {
     cpu_fixture fixture{threads};
-    BOOST_TEST((in_chunks(*fixture.cpu, s, 200, 0, q, k, v) == expected));
+    BOOST_TEST((in_chunks(*fixture.cpu, s, type, 200, 0, x) == expected));
   }
 }
 

@@ -117,10 +117,10 @@ void mlp_cached(const block_context& c, const mlp_tensors<packed_view>& w,
 class cached_pass final : public pass_by_table<cached_pass> {
 public:
   cached_pass(const block_context& c, const inference_unit& unit,
-              matrix_view<float> x_TD, matrix_view<float> keys_PKH,
-              matrix_view<float> values_PKH, std::size_t past)
+              matrix_view<float> x_TD, const kernels::kv_pages& cache,
+              std::span<const kernels::paged_rows> sequences)
     : c_(c), unit_(unit.unit()), w_(block_weights(unit)), x_TD_(x_TD),
-      keys_PKH_(keys_PKH), values_PKH_(values_PKH), past_(past) {
+      cache_(cache), sequences_(sequences) {
     static constexpr segment dense[] = {
       &cached_pass::attention, &cached_pass::mlp, &cached_pass::finish};
     static constexpr segment sparse[] = {
@@ -135,19 +135,24 @@ public:
 private:
   std::optional<exchange> attention() {
     const model_config& m = c_.config;
-    const std::size_t all = past_ + c_.rows();
     h_TD_ = c_.take(m.hidden_size);
     const activation q_TNH = c_.take(m.num_attention_heads * m.head_dim);
     const activation o_TNH = c_.take(m.num_attention_heads * m.head_dim);
     const auto h = h_TD_.matrix();
     c_.ops.norm(h, x_TD_, w_.attention_norm, nullptr, nullptr);
-    project_cached(c_, w_, h, q_TNH.matrix(), keys_PKH_.slice_rows(past_, all),
-                   values_PKH_.slice_rows(past_, all));
-    c_.device.attention_cached(
-      o_TNH.matrix(), q_TNH.matrix(), keys_PKH_.slice_rows(0, all),
-      values_PKH_.slice_rows(0, all), c_.attention(unit_));
+    append_keys_and_values(h, q_TNH.matrix());
+    c_.device.attention_paged(o_TNH.matrix(), q_TNH.matrix(), cache_,
+                              sequences_, c_.attention(unit_));
     c_.ops.product(h, o_TNH.matrix(), w_.o);
     return exchange{exchange_point::attention_output, unit_, h};
+  }
+
+  void append_keys_and_values(matrix_view<const float> h_TD,
+                              matrix_view<float> q_TNH) {
+    const std::size_t width = cache_.kv_heads * cache_.head_size;
+    const activation k_TKH = c_.take(width), v_TKH = c_.take(width);
+    project_cached(c_, w_, h_TD, q_TNH, k_TKH.matrix(), v_TKH.matrix());
+    c_.device.append_paged(cache_, k_TKH.matrix(), v_TKH.matrix(), sequences_);
   }
 
   std::optional<exchange> mlp() {
@@ -196,8 +201,9 @@ private:
   const block_context& c_;
   const unit_index unit_;
   const packed_tensors w_;
-  const matrix_view<float> x_TD_, keys_PKH_, values_PKH_;
-  const std::size_t past_;
+  const matrix_view<float> x_TD_;
+  const kernels::kv_pages cache_;
+  const std::span<const kernels::paged_rows> sequences_;
   activation h_TD_;
   expert_activations used_; ///< from route() to combine()
 };
@@ -206,10 +212,9 @@ private:
 
 std::unique_ptr<pass>
 begin_block_cached(const block_context& c, const inference_unit& unit,
-                   matrix_view<float> x_TD, matrix_view<float> keys_PKH,
-                   matrix_view<float> values_PKH, std::size_t past) {
-  return std::make_unique<cached_pass>(c, unit, x_TD, keys_PKH, values_PKH,
-                                       past);
+                   matrix_view<float> x_TD, const kernels::kv_pages& cache,
+                   std::span<const kernels::paged_rows> sequences) {
+  return std::make_unique<cached_pass>(c, unit, x_TD, cache, sequences);
 }
 
 } // namespace shoal::model

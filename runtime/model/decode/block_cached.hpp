@@ -2,7 +2,7 @@
 //
 // The computations of block.hpp and stage_parts.hpp, for generation: from
 // packed weights, and keeping only keys and values. Private to runtime/model;
-// callers use decoder.hpp. Names as in block.hpp.
+// callers use paged_cache.hpp. Names as in block.hpp.
 #pragma once
 
 #include "runtime/model/block.hpp"
@@ -19,13 +19,13 @@ void head_logits(const block_context& c, const inference_unit& unit,
                  kernels::matrix_view<float> x_TD,
                  kernels::matrix_view<float> logits_TV);
 
-/// A pass that computes the block on the newest tokens of one sequence in
-/// place. The cache already holds `past` positions; the pass appends its keys
-/// and values. Context, unit and views stay until it is destroyed.
+/// A pass that computes the block on new rows of some sequences in place. The
+/// cache holds their earlier positions; the pass appends the keys and values of
+/// the rows. Context, unit, views and pages stay until it is destroyed.
 std::unique_ptr<pass>
 begin_block_cached(const block_context& c, const inference_unit& unit,
                    kernels::matrix_view<float> x_TD,
-                   kernels::matrix_view<float> keys_PKH,
-                   kernels::matrix_view<float> values_PKH, std::size_t past);
+                   const kernels::kv_pages& cache,
+                   std::span<const kernels::paged_rows> sequences);
 
 } // namespace shoal::model

@@ -2,7 +2,7 @@
 // text.
 #include "runtime/model/decode/evaluate.hpp"
 
-#include "runtime/model/decode/decoder.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -119,19 +119,19 @@ evaluate(inference_stage& model, std::span<const std::vector<token_id>> all,
     each_window(config, sequence, window, [&](auto ids, auto) {
       longest = std::max(longest, ids.size());
     });
-  stage_decoder decoder(model, longest);
+  paged_cache cache(model, core::pages_for(longest), usual_kv_type(model));
   aligned_buffer logits(std::min(longest, logits_rows_max) * config.vocab_size);
   std::vector<float> losses(logits_rows_max);
   evaluation_sum sum;
   progress_of progress(told, all);
   const auto add = [&](std::span<const token_id> ids,
                        std::span<const token_id> targets) {
-    decoder.clear();
     double loss_sum = 0;
     for (std::size_t t = 0; t < ids.size(); t += logits_rows_max) {
       const std::size_t rows = std::min(logits_rows_max, ids.size() - t);
       const auto of_rows = logits.span().first(rows * config.vocab_size);
-      decoder.append(ids.subspan(t, rows), {}, {}, of_rows);
+      cache.compute(one_sequence(t, rows, rows), ids.subspan(t, rows), {}, {},
+                    of_rows);
       model.device().cross_entropy({losses.data(), rows}, {},
                                    {of_rows.data(), rows, config.vocab_size},
                                    targets.subspan(t, rows), 1);

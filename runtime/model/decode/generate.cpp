@@ -1,8 +1,6 @@
 // runtime/model/decode/generate.cpp -- text from a model, token by token.
 #include "runtime/model/decode/generate.hpp"
 
-#include "runtime/model/decode/decoder.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -138,7 +136,7 @@ check_prompt(const model_config& config, std::span<const token_id> prompt) {
 result<generated>
 generate(inference_stage& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,
-         const token_callback& each) {
+         const token_callback& each, std::optional<kv_type> kv) {
   const model_config& config = model.config();
   SHOAL_ASSERT(model.has_embedding() && model.has_head());
   if (status checked = check(options); !checked)
@@ -148,11 +146,14 @@ generate(inference_stage& model, const tokenizer* by,
   const std::size_t room = config.max_position_embeddings - prompt.size();
   const std::size_t positions =
     prompt.size() + std::min(options.max_tokens, room);
-  stage_decoder decoder(model, positions);
+  paged_cache cache(model, core::pages_for(positions),
+                    kv.value_or(usual_kv_type(model)));
   generation state(config, by, options, room);
   state.after(prompt);
   aligned_buffer logits(config.vocab_size);
-  decoder.append(prompt, {}, {}, logits.span());
+  cache.compute(one_sequence(0, prompt.size(), 1), prompt, {}, {},
+                logits.span());
+  std::size_t position = prompt.size();
 
   generated all;
   while (state.finish() == finish_reason::none) {
@@ -170,7 +171,8 @@ generate(inference_stage& model, const tokenizer* by,
       break;
     }
     if (state.finish() == finish_reason::none)
-      decoder.append({&token.id, 1}, {}, {}, logits.span());
+      cache.compute(one_sequence(position++, 1, 1), {&token.id, 1}, {}, {},
+                    logits.span());
   }
   return all;
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/sampling.hpp"
-#include "runtime/model/decode/inference.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/text/tokenizer.hpp"
 
 #include <functional>
@@ -102,10 +102,11 @@ struct generated {
 using token_callback = std::function<bool(const generated_token&)>;
 
 /// Generates after `prompt`. @pre the stage has all units
+/// @param kv the type of the cache; nothing: usual_kv_type()
 result<generated>
 generate(inference_stage& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,
-         const token_callback& each = {});
+         const token_callback& each = {}, std::optional<kv_type> kv = {});
 /// The same with the parameters of a stage that trains.
 result<generated>
 generate(stage_model& model, const tokenizer* by,

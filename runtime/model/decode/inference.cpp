@@ -224,10 +224,12 @@ std::size_t inference_stage::block_products() const noexcept {
 }
 
 void inference_stage::need_positions(std::size_t count) {
-  SHOAL_ASSERT(count <= config().max_position_embeddings);
+  const std::size_t most = config().max_position_embeddings;
+  SHOAL_ASSERT(count <= most);
   if (count > rope_.positions && family_of(config()).rotary)
     rope_ = kernels::make_rope_table(
-      config().head_dim, count, config().rope_theta, config().rope_scaling);
+      config().head_dim, std::min(most, std::max(count, 2 * rope_.positions)),
+      config().rope_theta, config().rope_scaling);
 }
 
 } // namespace shoal::model

@@ -6,7 +6,7 @@
 // positions keep their stored type. The embedding and the head are weights like
 // others; tied ones are held once.
 //
-// Precision: kernels/packed_weight.hpp. Activations and the cache are floats.
+// Precision: kernels/packed_weight.hpp. Activations are floats.
 // Threads:   loading uses the team of the device; otherwise one call at a time.
 // Ownership: a unit shares the mapped files that it reads; the device and,
 //            for views, the states belong to the caller and outlive it.
@@ -63,7 +63,7 @@ private:
   std::vector<kernels::packed_weight> tensors_;
 };
 
-/// Units [first, last) that compute forward only, for stage_decoder.
+/// Units [first, last) that compute forward only, for paged_cache.
 class inference_stage {
 public:
   /// @pre units are consecutive and of one layout, and there is at least one
@@ -78,6 +78,7 @@ public:
   bool has_head() const noexcept {
     return units_.back().unit() == layout().head_unit();
   }
+  std::span<const inference_unit> units() const noexcept { return units_; }
   const unit_layout& layout() const noexcept { return units_.front().layout(); }
   const model_config& config() const noexcept { return layout().config(); }
   kernels::backend& device() noexcept { return device_; }
@@ -88,8 +89,9 @@ public:
   std::size_t block_products() const noexcept;
 
 private:
-  friend class stage_decoder; // runtime/model/decode/decoder.hpp
+  friend class paged_cache; // runtime/model/decode/paged_cache.hpp
 
+  /// Grows the table of angles, to twice its size at least.
   void need_positions(std::size_t count);
 
   std::vector<inference_unit> units_;

@@ -1,6 +1,6 @@
 // tests/runtime/model/pass_test.cpp -- passes, segment by segment.
 #include "kernels/routing.hpp"
-#include "runtime/model/decode/decoder.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/pass.hpp"
 #include "tests/runtime/model/fixture.hpp"
 
@@ -315,21 +315,22 @@ namespace {
 /// A sequence that grows by steps of some tokens.
 struct sequence {
   sequence(inference_stage& stage, token_id seed)
-    : ids(ids_of(seed)), decoder(stage, rows),
+    : ids(ids_of(seed)), cache(stage, core::pages_for(rows), kv_type::bf16),
       logits(rows * stage.config().vocab_size),
       width(stage.config().vocab_size) {}
 
   std::unique_ptr<pass> next(std::size_t count) {
-    const std::size_t first = decoder.position();
-    return decoder.begin_append(
-      std::span(ids).subspan(first, count), {}, {},
-      std::span(logits).subspan(first * width, count * width));
+    const std::size_t first = std::exchange(position, position + count);
+    return cache.begin_batch(
+      one_sequence(first, count, count), std::span(ids).subspan(first, count),
+      {}, {}, std::span(logits).subspan(first * width, count * width));
   }
 
   std::vector<token_id> ids;
-  stage_decoder decoder;
+  paged_cache cache;
   std::vector<float> logits;
   std::size_t width;
+  std::size_t position = 0;
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 // bits.
 #include "kernels/thread_team.hpp"
 #include "runtime/work/cut_backend.hpp"
+#include "tests/support/kv_memory.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -124,6 +125,26 @@ BOOST_AUTO_TEST_CASE(attention_is_cut_by_sequences_and_heads) {
           return joined({o, lse, dq, dk, dv});
         },
         2 * batch * 3);
+}
+
+BOOST_AUTO_TEST_CASE(attention_with_a_cache_is_cut_by_rows) {
+  for (const std::size_t window : {0, 9})
+    same_in_pieces(
+      [&](backend& b) {
+        attention_shape s{1, 0, 6, 3, 16, 0.25f, window};
+        const tests::kv_memory memory(kv_type::q8, 11, s);
+        const auto prompt = tests::scattered(3, 0, 2, 11),
+                   other = tests::scattered(2, 1, 2, 11);
+        const paged_rows rows[] = {{prompt, 4, 33}, {other, 20, 1}};
+        s.tokens = 34;
+        numbers some;
+        floats q = some(34 * 96), k = some(34 * 48), v = some(34 * 48),
+               o(34 * 96);
+        b.append_paged(memory.view(), matrix(k, 48), matrix(v, 48), rows);
+        b.attention_paged(matrix(o, 96), matrix(q, 96), memory.view(), rows, s);
+        return o;
+      },
+      30);
 }
 
 BOOST_AUTO_TEST_CASE(functions_of_values_are_cut_by_rows) {

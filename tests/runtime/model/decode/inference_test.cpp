@@ -1,10 +1,9 @@
 // tests/runtime/model/decode/inference_test.cpp -- weights as generation reads
 // them.
-#include "runtime/model/decode/decoder.hpp"
 #include "runtime/model/decode/evaluate.hpp"
 #include "runtime/model/decode/generate.hpp"
 #include "runtime/model/decode/inference.hpp"
-#include "tests/runtime/model/fixture.hpp"
+#include "tests/runtime/model/decode/inference_rig.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -22,87 +21,6 @@ namespace bdata = boost::unit_test::data;
 
 namespace {
 
-/// A model of a golden directory, in the types of its files or smaller.
-struct inference_rig {
-  explicit inference_rig(const std::filesystem::path& directory,
-                         weight_choice choice = {}, unsigned threads = 1)
-    : team(threads), device(kernels::make_cpu_backend(team)) {
-    auto loaded = load_for_inference(directory, choice, *device);
-    BOOST_REQUIRE_MESSAGE(loaded, why(loaded));
-    config = loaded->config;
-    units = loaded->units;
-    stage = std::make_unique<inference_stage>(units, *device);
-  }
-
-  /// Logits of all tokens, appended in parts of `part`.
-  std::vector<float> logits(std::span<const token_id> ids, std::size_t part) {
-    std::vector<float> out(ids.size() * config.vocab_size);
-    stage_decoder decoder(*stage, ids.size());
-    for (std::size_t t = 0; t < ids.size(); t += part) {
-      const std::size_t rows = std::min(part, ids.size() - t);
-      decoder.append(ids.subspan(t, rows), {}, {},
-                     std::span(out).subspan(t * config.vocab_size,
-                                            rows * config.vocab_size));
-    }
-    return out;
-  }
-
-  /// The same from stages that begin with units 0 and `cuts`, each of which
-  /// knows no more of the others than their hidden states. The logits of all
-  /// tokens, or of the last of each part.
-  std::vector<float>
-  staged_logits(std::span<const token_id> ids, std::size_t part,
-                std::vector<unit_index> cuts, bool all = true) {
-    std::vector<std::unique_ptr<inference_stage>> stages;
-    std::vector<stage_decoder> decoders;
-    cuts.insert(cuts.begin(), 0);
-    cuts.push_back(static_cast<unit_index>(units.size()));
-    for (std::size_t s = 0; s + 1 != cuts.size(); ++s) {
-      stages.push_back(std::make_unique<inference_stage>(
-        std::vector(units.begin() + cuts[s], units.begin() + cuts[s + 1]),
-        *device));
-      decoders.emplace_back(*stages.back(), ids.size());
-    }
-    std::vector<float> out;
-    for (std::size_t t = 0; t < ids.size(); t += part) {
-      const std::size_t rows = std::min(part, ids.size() - t);
-      std::vector<float> hidden, next, logits;
-      for (std::size_t s = 0; s != stages.size(); ++s) {
-        next.assign(stages[s]->has_head() ? 0 : rows * config.hidden_size, -1);
-        logits.assign(
-          stages[s]->has_head() ? (all ? rows : 1) * config.vocab_size : 0, -1);
-        decoders[s].append(s == 0 ? ids.subspan(t, rows)
-                                  : std::span<const token_id>(),
-                           hidden, next, logits);
-        hidden.swap(next);
-      }
-      out.insert(out.end(), logits.begin(), logits.end());
-    }
-    return out;
-  }
-
-  kernels::thread_team team;
-  std::unique_ptr<kernels::backend> device;
-  model_config config;
-  std::vector<inference_unit> units;
-  std::unique_ptr<inference_stage> stage;
-};
-
-std::vector<token_id> some_ids(const model_config& config, std::size_t count) {
-  std::vector<token_id> ids(count);
-  for (std::size_t i = 0; i != count; ++i)
-    ids[i] = static_cast<token_id>((i * i + 3 * i + 1) % config.vocab_size);
-  return ids;
-}
-
-/// A directory with a random model of config.
-void save_random(const std::filesystem::path& to, const model_config& config) {
-  model_rig rig(config);
-  const auto saved =
-    save_directory(to, *rig.layout, std::span<const unit_state>(rig.units));
-  BOOST_REQUIRE_MESSAGE(saved, why(saved));
-}
-
 const char* const choices[] = {"as stored", "bf16", "q8", "q4"};
 
 weight_choice choice_of(const std::string& name) {
@@ -114,14 +32,10 @@ weight_choice choice_of(const std::string& name) {
 
 } // namespace
 
-const char* const families[] = {"tiny_llama3",  "tiny_mistral",   "tiny_qwen2",
-                                "tiny_qwen3",   "tiny_gpt2",      "tiny_gemma2",
-                                "tiny_mixtral", "tiny_qwen3_moe", "tiny_long"};
-
 BOOST_AUTO_TEST_SUITE(inference)
 
-BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers, families,
-                     name) {
+BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers,
+                     golden_families, name) {
   const auto file =
     safetensors_source::open(golden_folder() / name / "golden.safetensors");
   BOOST_REQUIRE(file);
@@ -144,7 +58,7 @@ BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers, families,
 }
 
 BOOST_DATA_TEST_CASE(stages_give_the_logits_of_the_whole,
-                     bdata::make(families) * bdata::make(choices), name,
+                     bdata::make(golden_families) * bdata::make(choices), name,
                      choice) {
   inference_rig rig(golden_folder() / name, choice_of(choice));
   const auto ids = some_ids(rig.config, 24);
@@ -207,8 +121,8 @@ BOOST_AUTO_TEST_CASE(stored_matrices_are_read_where_they_are_mapped) {
   }
 }
 
-BOOST_DATA_TEST_CASE(routers_and_positions_stay_as_they_are_stored, families,
-                     name) {
+BOOST_DATA_TEST_CASE(routers_and_positions_stay_as_they_are_stored,
+                     golden_families, name) {
   const auto directory = golden_folder() / name;
   auto source = safetensors_source::open(directory);
   BOOST_REQUIRE(source);
@@ -272,7 +186,7 @@ BOOST_AUTO_TEST_CASE(floats_give_the_losses_of_training) {
 // Rule R-1 of kernels/README.md, for a whole model: the tokens of a prompt have
 // the same logits however it is cut, and with any number of threads.
 BOOST_DATA_TEST_CASE(parts_of_any_size_give_the_same_logits,
-                     bdata::make(families) * bdata::make(choices), name,
+                     bdata::make(golden_families) * bdata::make(choices), name,
                      choice) {
   const auto type = choice_of(choice);
   inference_rig rig(golden_folder() / name, type);
@@ -319,8 +233,8 @@ BOOST_AUTO_TEST_CASE(smaller_weights_give_near_logits) {
   const auto ids = some_ids(floats.config, 20);
   const auto expected = floats.logits(ids, 20);
   const auto error = [&](weight_type type) {
-    return relative_error(inference_rig(directory, type).logits(ids, 20),
-                          expected);
+    return relative_error(
+      inference_rig(directory, type).logits(ids, 20, kv_type::f32), expected);
   };
   BOOST_TEST(error(weight_type::f32) == 0);
   BOOST_TEST(error(weight_type::bf16) < 3e-2);
@@ -337,10 +251,8 @@ BOOST_AUTO_TEST_CASE(only_the_newest_logits_of_a_long_prompt_are_computed) {
   inference_rig rig(folder / "m");
   const auto ids = some_ids(config, 1100);
   const auto all = rig.logits(ids, 1100);
-  stage_decoder decoder(*rig.stage, ids.size());
-  std::vector<float> newest(config.vocab_size);
-  decoder.append(ids, {}, {}, newest);
-  BOOST_TEST(decoder.position() == ids.size());
+  const auto newest = rig.staged_logits(ids, 1100, {}, false);
+  BOOST_TEST(newest.size() == config.vocab_size);
   BOOST_TEST(std::ranges::equal(newest, std::span(all).last(newest.size())));
 }
 

@@ -1,0 +1,37 @@
+// runtime/model/decode/row_batch.hpp -- rows of many sequences in one pass.
+//
+// A row is a token at its position in a sequence: of a sequence that generates
+// one, of a prompt a piece. Their keys and values go to pages of a cache
+// (paged_cache.hpp), in which the earlier ones of the sequence are already.
+//
+// Plain data: it says nothing of tokens or hidden states, which go beside it.
+#pragma once
+
+#include "runtime/core/serving/pages.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace shoal::model {
+
+struct row_batch {
+  struct sequence {
+    std::size_t first = 0;            ///< position of its first row
+    std::size_t rows = 0;             ///< at least one
+    std::vector<core::page_id> pages; ///< of all positions up to its last row
+    std::size_t logits = 0; ///< the last rows whose logits are computed
+                            ///< (0: a piece of a prompt, but not its end)
+  };
+  std::vector<sequence> sequences; ///< rows in this order, one behind the other
+
+  [[nodiscard]] std::size_t rows() const noexcept;
+  /// Rows of logits, in the order of their rows.
+  [[nodiscard]] std::size_t logits() const noexcept;
+};
+
+/// A batch of one sequence in pages 0, 1, 2 and so on: for a cache that holds no
+/// other.
+[[nodiscard]] row_batch
+one_sequence(std::size_t first, std::size_t rows, std::size_t logits);
+
+} // namespace shoal::model
