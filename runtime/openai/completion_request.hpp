@@ -7,7 +7,7 @@
 // Differences from the API: top_k, min_p and repetition_penalty are taken, as
 // vLLM's server does. Refused with an error that names the field: suffix;
 // best_of unless it is n; presence_penalty and frequency_penalty unless 0;
-// logit_bias unless empty; n above 1 at temperature 0 is allowed (all equal).
+// logit_bias unless empty. n above 1 at temperature 0 is allowed (all equal).
 // null stands for the default of every field but model and prompt.
 //
 // Threads: any. Cost: linear in the body.
@@ -38,7 +38,9 @@ struct completion_limits {
   std::uint32_t tokens_max = 1 << 20;      ///< max_tokens
   std::size_t stops_max = 16;              ///< stop strings
   std::size_t stop_bytes_max = 256;        ///< of one stop string
-  std::size_t name_bytes_max = 512;        ///< model, user
+  /// Numbers, texts, lists and objects in the whole body: each costs memory.
+  std::size_t values_max = (1 << 20) + 4096;
+  std::size_t name_bytes_max = 512; ///< model, user
 };
 
 /// A text, or the ids of its tokens.
@@ -50,10 +52,10 @@ struct completion_request {
   static constexpr std::uint32_t max_tokens_default = 16;
   static constexpr std::uint32_t logprobs_max = 5;
 
-  std::string model;           ///< "": not given
-  std::vector<prompt> prompts; ///< at least one, each with at least one byte
-                               ///< or token; choice i * n + k is the k-th of
-                               ///< prompt i
+  std::string model; ///< "": not given
+  /// At least one; lists of ids are not empty. Choice i * n + k is the k-th of
+  /// prompt i.
+  std::vector<prompt> prompts;
   std::uint32_t max_tokens = max_tokens_default; ///< 0 only with echo
 
   /// Nothing: the model's default, else 1, 1, 0 (all), 0, 1.
