@@ -59,7 +59,7 @@ http_routes::of(const std::string& path) const {
 }
 
 const http_routes::route* http_routes::find(const http_request& head) const {
-  const std::string_view method = head.method == "HEAD" ? "GET" : head.method;
+  const std::string method = head.method == "HEAD" ? "GET" : head.method;
   for (const route* const r : of(head.path))
     if (r->method == method)
       return r;

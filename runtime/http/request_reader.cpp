@@ -1,8 +1,11 @@
-// runtime/http/request_reader.cpp -- Boost.Beast's parser, with limits of our
-// own: in Boost 1.74 its limit of the head begins anew with each piece.
+// runtime/http/request_reader.cpp -- Boost.Beast parses heads; the rest is ours.
+//
+// Of Boost 1.74 only that is used: a head that comes in pieces escapes its limit,
+// and a last chunk that does ends the process by an assertion.
 #include "runtime/http/request_reader.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/http/chunked_body.hpp"
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -55,34 +58,19 @@ void split_target(http_request& request) {
 class request_reader::parser : public http::basic_parser<true> {
 public:
   parser(std::size_t head_max, std::size_t body_max)
-    : head_max_(head_max), body_max_(body_max) {
+    : head_max_(head_max), body_max_(body_max), body_(body_max) {
     header_limit(static_cast<std::uint32_t>(head_max));
     body_limit(body_max);
   }
 
   step put_bytes(std::string_view& input) {
-    for (;;) {
-      if (failure)
-        return step::failed;
-      if (head_complete_ && is_done())
-        return step::complete;
-      if (!begun)
-        skip_empty_lines(input);
-      if (input.empty() || !begun)
-        return input.size() + head_bytes_ > head_max_ ? too_long() : step::more;
-      error_code error;
-      const auto taken =
-        put(boost::asio::buffer(input.data(), input.size()), error);
-      input.remove_prefix(taken);
-      if (!head_complete_)
-        head_bytes_ += taken;
-      if (error == http::error::need_more)
-        return untaken(input) > head_max_ ? too_long() : step::more;
-      if (error)
-        return fail(error);
-      if (!head_complete_)
-        return end_head();
-    }
+    if (failure)
+      return step::failed;
+    return head_complete_ ? put_body(input) : put_head(input);
+  }
+
+  bool has_body() const {
+    return chunked() || content_length().value_or(0) > 0;
   }
 
   bool begun = false;
@@ -92,17 +80,81 @@ public:
   bool expects_continue = false;
 
 private:
+  /// The parser gets the head whole: in pieces, it would wait for the end of
+  /// what is wrong from its first byte.
+  step put_head(std::string_view& input) {
+    if (!begun)
+      skip_empty_lines(input);
+    const std::string_view part = input.substr(0, head_max_ - empty_bytes_);
+    const auto end = find_end(part);
+    if (failure)
+      return step::failed;
+    if (end == 0)
+      return part.size() < head_max_ - empty_bytes_ ? step::more
+                                                    : fail(too_long());
+    error_code error;
+    const auto taken = put(boost::asio::buffer(input.data(), end), error);
+    input.remove_prefix(end);
+    if (!error && (taken != end || !is_header_done()))
+      error = http::error::bad_line_ending;
+    if (error)
+      return fail(error);
+    if (chunks ? hosts_ != 1 : hosts_ > 1)
+      return fail(refusal(400, "the request has not exactly one Host header",
+                          "bad_request"));
+    head_complete_ = true;
+    return step::head;
+  }
+
   /// Some clients send one after a body.
   void skip_empty_lines(std::string_view& input) {
-    while (input.starts_with("\r\n")) {
+    while (input.starts_with("\r\n") && empty_bytes_ + 2 <= head_max_) {
       input.remove_prefix(2);
-      head_bytes_ += 2;
+      empty_bytes_ += 2;
     }
     begun = !input.empty() && input != "\r";
   }
 
-  std::size_t untaken(std::string_view input) const {
-    return input.size() + (head_complete_ ? 0 : head_bytes_);
+  /// @returns the size of the head, or 0 if it is not complete
+  std::size_t find_end(std::string_view part) {
+    if (begun && !part.empty() && scanned_ == 0
+        && !std::isalpha(static_cast<unsigned char>(part[0])))
+      fail(refusal(400, "not a valid HTTP request: this port speaks HTTP only",
+                   "bad_request"));
+    for (; scanned_ < part.size(); ++scanned_) {
+      if (part[scanned_] != '\n')
+        continue;
+      const auto before = part.substr(0, scanned_);
+      if (before.ends_with("\r\n\r"))
+        return scanned_ + 1;
+      if (!before.ends_with('\r'))
+        fail(refusal(400, "not a valid HTTP request: a line ends without CR",
+                     "bad_request"));
+    }
+    return 0;
+  }
+
+  step put_body(std::string_view& input) {
+    if (!chunked()) {
+      const auto length = content_length().value_or(0);
+      const auto count =
+        std::min<std::uint64_t>(length - request.body.size(), input.size());
+      request.body.append(input.substr(0, count));
+      input.remove_prefix(count);
+      return request.body.size() == length ? step::complete : step::more;
+    }
+    switch (body_.put(input, request.body)) {
+    case chunked_body::step::more:
+      return step::more;
+    case chunked_body::step::complete:
+      return step::complete;
+    case chunked_body::step::malformed:
+      return fail(
+        refusal(400, "the chunks of the body are not valid", "bad_request"));
+    case chunked_body::step::too_large:
+      return fail(error_code(http::error::body_limit));
+    }
+    return step::failed;
   }
 
   step fail(openai::api_error why) {
@@ -113,7 +165,7 @@ private:
     if (failure) // by one of the functions below
       return step::failed;
     if (error == http::error::header_limit)
-      return too_long();
+      return fail(too_long());
     if (error == http::error::body_limit)
       return fail(refusal(413,
                           "the body of the request is longer than "
@@ -125,24 +177,11 @@ private:
     return fail(refusal(400, "not a valid HTTP request: " + error.message(),
                         "bad_request"));
   }
-  step too_long() {
-    if (head_complete_)
-      return fail(
-        refusal(400, "a chunk of the body has too long a head", "bad_request"));
-    return fail(refusal(431,
-                        "the request line and headers are longer than "
-                          + std::to_string(head_max_) + " bytes",
-                        "head_too_large"));
-  }
-
-  step end_head() {
-    if (head_bytes_ > head_max_)
-      return too_long();
-    if (chunks ? hosts_ != 1 : hosts_ > 1)
-      return fail(refusal(400, "the request has not exactly one Host header",
-                          "bad_request"));
-    head_complete_ = true;
-    return step::head;
+  openai::api_error too_long() const {
+    return refusal(431,
+                   "the request line and headers are longer than "
+                     + std::to_string(head_max_) + " bytes",
+                   "head_too_large");
   }
 
   void on_request_impl(http::verb, beast_view method, beast_view target,
@@ -155,8 +194,6 @@ private:
 
   void on_field_impl(http::field, beast_view name, beast_view value,
                      error_code& error) override {
-    if (head_complete_) // a trailer: what was checked stays as it was
-      return;
     http_header header{lower(text_of(name)), text_of(value)};
     if (header.name == "host")
       ++hosts_;
@@ -172,15 +209,12 @@ private:
     request.headers.push_back(std::move(header));
   }
 
-  std::size_t on_body_impl(beast_view bytes, error_code&) override {
-    request.body.append(bytes.data(), bytes.size());
-    return bytes.size();
+  // Bodies do not come to the parser.
+  std::size_t on_body_impl(beast_view, error_code&) override { return 0; }
+  std::size_t
+  on_chunk_body_impl(std::uint64_t, beast_view, error_code&) override {
+    return 0;
   }
-  std::size_t on_chunk_body_impl(std::uint64_t, beast_view bytes,
-                                 error_code& error) override {
-    return on_body_impl(bytes, error);
-  }
-
   void on_response_impl(int, beast_view, int, error_code&) override {}
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&,
@@ -190,7 +224,9 @@ private:
 
   std::size_t head_max_;
   std::size_t body_max_;
-  std::size_t head_bytes_ = 0; ///< taken
+  chunked_body body_;
+  std::size_t empty_bytes_ = 0; ///< of empty lines before the head
+  std::size_t scanned_ = 0;     ///< bytes without the head's end
   std::size_t hosts_ = 0;
   bool head_complete_ = false;
 };
@@ -221,7 +257,7 @@ http_request& request_reader::request() noexcept {
 }
 
 bool request_reader::has_body() const {
-  return !parser_->is_done();
+  return parser_->has_body();
 }
 
 bool request_reader::keep_alive() const {

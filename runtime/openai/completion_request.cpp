@@ -14,8 +14,8 @@ namespace {
 using json = nlohmann::json;
 using model::shown;
 
-constexpr double temperature_max = 2;
-constexpr double repetition_penalty_max = 10;
+constexpr int temperature_max = 2;
+constexpr int repetition_penalty_max = 10;
 constexpr std::uint32_t top_k_max = 1 << 30;
 
 /// At least the number of values in a JSON text, up to `stop`: each but the
@@ -52,10 +52,6 @@ std::optional<std::int64_t> whole(const json& value) {
   if (std::abs(number) > safe || number != std::trunc(number))
     return std::nullopt;
   return static_cast<std::int64_t>(number);
-}
-
-std::string text_of(double number) {
-  return shown(json(number));
 }
 
 /// Reads fields of an object and keeps the first mistake. A field that is
@@ -131,7 +127,7 @@ public:
   }
 
   /// @param above  whether `low` itself is refused
-  void number(const char* name, double low, double high, bool above,
+  void number(const char* name, int low, int high, bool above,
               std::optional<float>& into) {
     const json* const value = find(name);
     if (!value)
@@ -142,10 +138,11 @@ public:
     const auto rounded = static_cast<float>(number);
     // A tiny number may be 0 as a float.
     if (number < low || number > high || (above && !(rounded > float(low))))
-      return wrong(name, "is " + shown(*value) + ", must be "
-                           + (above ? "above " + text_of(low) + " and at most "
-                                    : "between " + text_of(low) + " and ")
-                           + text_of(high));
+      return wrong(name,
+                   "is " + shown(*value) + ", must be "
+                     + (above ? "above " + std::to_string(low) + " and at most "
+                              : "between " + std::to_string(low) + " and ")
+                     + std::to_string(high));
     into = rounded;
   }
 
