@@ -119,41 +119,48 @@ void connection::drain() {
 
 // ---- reading ----
 
-/// Waits for bytes, for the client's end or for an error.
+/// Waits for bytes or the client's end; if there is no room for bytes, for an
+/// error.
 void connection::watch() {
-  if (watching_ || blind_ || state_ == state::closed)
-    return;
-  watching_ = true;
-  watched_errors_only_ = eof_
-                         || (state_ == state::answering
-                             && input_.size() >= host_.limits.read_ahead_max);
-  socket_.async_wait(watched_errors_only_ ? tcp::socket::wait_error
-                                          : tcp::socket::wait_read,
-                     [self = shared_from_this()](const error_code& error) {
-                       self->watching_ = false;
-                       self->on_event(bool(error));
-                     });
-}
-
-void connection::on_event(bool error) {
   if (state_ == state::closed)
     return;
-  if (!error && watched_errors_only_) {
-    // Urgent data is an event, too, and stays one. A later write tells the rest.
-    blind_ = state_ == state::answering;
-    int pending = 0;
-    socklen_t size = sizeof pending;
-    error = ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR,
-                         &pending, &size)
-              != 0
-            || pending != 0;
-    if (!error)
-      return watch();
-  }
+  const bool room =
+    state_ != state::answering || input_.size() < host_.limits.read_ahead_max;
+  if (room && !eof_ && !std::exchange(waits_to_read_, true))
+    socket_.async_wait(tcp::socket::wait_read,
+                       [self = shared_from_this()](const error_code& error) {
+                         self->waits_to_read_ = false;
+                         self->on_readable(bool(error));
+                       });
+  if ((!room || eof_) && !std::exchange(waits_for_error_, true))
+    socket_.async_wait(tcp::socket::wait_error,
+                       [self = shared_from_this()](const error_code& error) {
+                         self->on_error_event(bool(error));
+                       });
+}
+
+void connection::on_readable(bool error) {
+  if (state_ == state::closed)
+    return;
   if (error)
     return lost();
   if (read_some())
     process();
+}
+
+/// Urgent data is such an event, too, and stays one: so this wait is not begun
+/// again. What it would have told later, a write will.
+void connection::on_error_event(bool error) {
+  if (state_ == state::closed)
+    return;
+  int pending = 0;
+  socklen_t size = sizeof pending;
+  if (error
+      || ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR, &pending,
+                      &size)
+           != 0
+      || pending != 0)
+    lost();
 }
 
 /// @returns false if the connection is closed

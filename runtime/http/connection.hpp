@@ -115,7 +115,8 @@ private:
 
   // Reading.
   void watch();
-  void on_event(bool error);
+  void on_readable(bool error);
+  void on_error_event(bool error);
   bool read_some();
   void process();
   bool step(); ///< @returns whether there may be another
@@ -145,10 +146,9 @@ private:
   state state_ = state::idle;
   bool full_ = false;
   bool eof_ = false;
-  bool watching_ = false;            ///< a wait is under way
-  bool watched_errors_only_ = false; ///< the present or last one
-  bool blind_ = false; ///< nothing more is to be learned before the answer
-  std::size_t lingered_ = 0; ///< bytes thrown away
+  bool waits_to_read_ = false;
+  bool waits_for_error_ = false; ///< or has waited: once is enough
+  std::size_t lingered_ = 0;     ///< bytes thrown away
 
   std::string input_; ///< read, not taken by the reader
   request_reader reader_;

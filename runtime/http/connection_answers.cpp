@@ -124,8 +124,9 @@ void connection::on_all_written() {
 
 void connection::finish_answer() {
   const bool last = answer_.last || host_.draining;
+  if (answer_.box)
+    answer_.box->close(); // it is complete: the exchange may live on
   answer_ = {};
-  blind_ = false;
   body_.grow_to(0, host_.limits.bodies_bytes_max);
   reader_ =
     request_reader(host_.limits.head_bytes_max, host_.limits.body_bytes_max);
