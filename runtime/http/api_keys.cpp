@@ -1,0 +1,113 @@
+// runtime/http/api_keys.cpp -- the file of keys, and what makes one.
+#include "runtime/http/api_keys.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/file.hpp"
+#include "runtime/files/sha256.hpp"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace shoal::runtime {
+namespace {
+
+constexpr std::size_t key_bytes = 32; ///< so many that none is ever guessed
+/// A line: name, space, digest, line end; some comments beside them.
+constexpr std::size_t file_bytes_max = api_keys_max * 256;
+
+core::blob_digest hash(std::string_view text) {
+  return sha256(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == text.npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+} // namespace
+
+bool is_api_key_name(std::string_view name) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz"
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789._-";
+  return !name.empty() && name.size() <= api_key_name_max
+         && name.find_first_not_of(allowed) == name.npos;
+}
+
+model::result<api_keys>
+api_keys::parse(std::string_view text, const std::string& source) {
+  api_keys keys;
+  std::set<std::string_view> names;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.starts_with('#'))
+      continue;
+    // Never the text itself: someone may have put a key into the file.
+    const auto wrong = [&](const std::string& what) {
+      return model::failure{source + ": line " + std::to_string(number) + " "
+                            + what};
+    };
+    const auto space = line.find_first_of(" \t");
+    const std::string_view name = line.substr(0, space);
+    const std::string_view digest =
+      space == line.npos ? std::string_view() : trimmed(line.substr(space));
+    entry e{std::string(name), {}};
+    if (!is_api_key_name(name) || !core::from_hex(digest, e.hash))
+      return wrong(
+        "is not \"NAME SHA256\": a name of letters, digits, '.', '_' "
+        "and '-', and the 64 hexadecimal digits of a key's SHA-256");
+    if (!names.insert(name).second)
+      return wrong("has a name that an earlier line has, too");
+    if (keys.keys_.size() == api_keys_max)
+      return wrong("is one more than " + std::to_string(api_keys_max)
+                   + " keys");
+    keys.keys_.push_back(std::move(e));
+  }
+  return keys;
+}
+
+model::result<api_keys> api_keys::load(const std::filesystem::path& file) {
+  std::vector<std::byte> bytes;
+  if (const auto error = read_file(file, file_bytes_max, bytes))
+    return model::failure{file.string()
+                          + ": cannot read the API keys: " + error.message()};
+  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+               file.string());
+}
+
+std::optional<std::string> api_keys::find(std::string_view key) const {
+  const core::blob_digest wanted = hash(key);
+  const entry* found = nullptr;
+  for (const entry& e : keys_) // all of them, so that no time tells which
+    if (CRYPTO_memcmp(e.hash.data(), wanted.data(), wanted.size()) == 0)
+      found = &e;
+  return found ? std::optional(found->name) : std::nullopt;
+}
+
+new_api_key make_api_key(const std::string& name) {
+  SHOAL_ASSERT(is_api_key_name(name));
+  std::array<std::uint8_t, key_bytes> random{};
+  if (RAND_bytes(random.data(), int(random.size())) != 1)
+    throw setup_error("cannot make an API key: the system has no random "
+                      "numbers");
+  new_api_key made;
+  made.key = std::string(api_key_prefix) + core::to_hex(random);
+  made.line = name + " " + core::to_hex(hash(made.key)) + "\n";
+  OPENSSL_cleanse(random.data(), random.size());
+  return made;
+}
+
+} // namespace shoal::runtime

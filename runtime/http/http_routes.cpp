@@ -1,0 +1,113 @@
+// runtime/http/http_routes.cpp -- finds the function of a path.
+#include "runtime/http/http_routes.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/text/shown.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+namespace shoal::runtime {
+namespace {
+
+/// Bytes of a path or type that an error shows.
+constexpr std::size_t shown_max = 80;
+
+/// What follows the prefix of a pattern "/a/*" is not empty.
+bool matches(std::string_view pattern, std::string_view path) {
+  if (!pattern.ends_with("/*"))
+    return pattern == path;
+  pattern.remove_suffix(1);
+  return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+bool is_type(std::string_view header, std::string_view type) {
+  header = header.substr(0, header.find(';'));
+  while (header.ends_with(' ') || header.ends_with('\t'))
+    header.remove_suffix(1);
+  return std::ranges::equal(
+    header, type, [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+} // namespace
+
+void http_routes::add(std::string method, std::string path, function answer,
+                      std::string body_type) {
+  SHOAL_ASSERT(path.starts_with('/') && answer);
+  routes_.push_back({std::move(method), std::move(path), std::move(body_type),
+                     std::move(answer)});
+}
+
+std::vector<const http_routes::route*>
+http_routes::of(const std::string& path) const {
+  std::string_view best;
+  const auto better = [&](const std::string& pattern) {
+    const bool exact = !pattern.ends_with("/*");
+    return best.empty() || exact
+           || (best.ends_with("/*") && pattern.size() > best.size());
+  };
+  for (const route& r : routes_)
+    if (matches(r.path, path) && better(r.path))
+      best = r.path;
+  std::vector<const route*> found;
+  for (const route& r : routes_)
+    if (!best.empty() && r.path == best)
+      found.push_back(&r);
+  return found;
+}
+
+const http_routes::route* http_routes::find(const http_request& head) const {
+  const std::string method = head.method == "HEAD" ? "GET" : head.method;
+  for (const route* const r : of(head.path))
+    if (r->method == method)
+      return r;
+  return nullptr;
+}
+
+std::optional<openai::api_error> http_routes::check(const http_request& head) {
+  const auto shown = [](const std::string& text) {
+    return "\"" + core::shown(text, shown_max) + "\"";
+  };
+  const auto refuse = [](unsigned status, std::string message,
+                         const char* code) {
+    auto error = openai::invalid_request(std::move(message), "", code);
+    error.status = status;
+    return error;
+  };
+  if (of(head.path).empty())
+    return refuse(404, "there is nothing at the path " + shown(head.path),
+                  "unknown_path");
+  const route* const r = find(head);
+  if (!r)
+    return refuse(405,
+                  "the path " + shown(head.path) + " takes "
+                    + allowed_methods(head) + ", not " + shown(head.method),
+                  "method_not_allowed");
+  const std::string* const type = head.header("content-type");
+  if (!r->body_type.empty() && !(type && is_type(*type, r->body_type)))
+    return refuse(415,
+                  "the Content-Type is " + (type ? shown(*type) : "missing")
+                    + ", must be " + r->body_type,
+                  "unsupported_media_type");
+  return std::nullopt;
+}
+
+std::string http_routes::allowed_methods(const http_request& head) {
+  std::string list;
+  for (const route* const r : of(head.path)) {
+    list += (list.empty() ? "" : ", ") + r->method;
+    if (r->method == "GET")
+      list += ", HEAD";
+  }
+  return list;
+}
+
+void http_routes::on_request(std::shared_ptr<http_exchange> exchange) {
+  const route* const r = find(exchange->request());
+  SHOAL_ASSERT(r); // check() has let it pass
+  r->answer(std::move(exchange));
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,122 @@
+// runtime/http/request_gate.cpp -- Host, origin, key, then the handler.
+#include "runtime/http/request_gate.hpp"
+
+#include "runtime/http/listen_address.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace shoal::runtime {
+namespace {
+
+/// What web pages may send, and how long a browser may remember that (the most
+/// that browsers allow is two hours to a day).
+constexpr const char* cors_headers = "Authorization, Content-Type, "
+                                     "Last-Event-ID";
+constexpr const char* cors_max_age = "7200";
+
+bool equal_caseless(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+/// The key of "Bearer KEY"; "" if it is something else.
+std::string_view bearer(std::string_view value) {
+  const auto space = value.find(' ');
+  if (space == value.npos || !equal_caseless(value.substr(0, space), "Bearer"))
+    return {};
+  value.remove_prefix(space);
+  while (value.starts_with(' '))
+    value.remove_prefix(1);
+  return value;
+}
+
+openai::api_error
+refusal(unsigned status, std::string message, const char* code) {
+  auto error = openai::invalid_request(std::move(message), "", code);
+  error.status = status;
+  return error;
+}
+
+} // namespace
+
+request_gate::request_gate(const http_config& config, bool loopback)
+  : keys_(config.keys), open_paths_(config.open_paths),
+    origins_(config.cors_origins),
+    host_must_be_loopback_(loopback && !config.keys) {
+}
+
+bool request_gate::allow_origin(const http_request& head,
+                                std::vector<http_header>& headers) const {
+  if (origins_.empty())
+    return false;
+  headers.push_back({"Vary", "Origin"});
+  const std::string* const origin = head.header("origin");
+  if (!origin)
+    return false;
+  for (const std::string& allowed : origins_)
+    if (allowed == "*" || allowed == *origin) {
+      headers.push_back({"Access-Control-Allow-Origin", allowed});
+      headers.push_back({"Access-Control-Expose-Headers", "Retry-After"});
+      return true;
+    }
+  return false;
+}
+
+bool request_gate::authorize(http_request& head) const {
+  const std::string* const value = head.header("authorization");
+  const std::string key(value ? bearer(*value) : std::string_view());
+  std::erase_if(head.headers,
+                [](const http_header& h) { return h.name == "authorization"; });
+  if (!keys_)
+    return true;
+  if (const auto name = keys_->find(key)) {
+    head.key_name = *name;
+    return true;
+  }
+  return std::ranges::find(open_paths_, head.path) != open_paths_.end();
+}
+
+request_gate::verdict
+request_gate::check(http_request& head, http_handler& handler) const {
+  verdict out;
+  const std::string* const host = head.header("host");
+  const bool authorized = authorize(head);
+  if (host_must_be_loopback_ && host && !is_loopback_host(*host)) {
+    out.refused =
+      refusal(403, "the Host header must be localhost or a loopback address",
+              "host_not_allowed");
+    return out;
+  }
+  const bool from_page = allow_origin(head, out.headers);
+  if (from_page && head.method == "OPTIONS"
+      && head.header("access-control-request-method")) {
+    out.preflight = true;
+    out.headers.push_back(
+      {"Access-Control-Allow-Methods", handler.allowed_methods(head)});
+    out.headers.push_back({"Access-Control-Allow-Headers", cors_headers});
+    out.headers.push_back({"Access-Control-Max-Age", cors_max_age});
+    return out;
+  }
+  if (!authorized) {
+    out.headers.push_back({"WWW-Authenticate", "Bearer"});
+    out.refused = openai::invalid_api_key(
+      "this server needs an API key, and the request has none that it knows: "
+      "send \"Authorization: Bearer KEY\"");
+    return out;
+  }
+  const std::string* const coding = head.header("content-encoding");
+  if (coding && !equal_caseless(*coding, "identity")) {
+    out.refused = refusal(415, "compressed bodies are not supported",
+                          "unsupported_media_type");
+    return out;
+  }
+  out.refused = handler.check(head);
+  if (out.refused && out.refused->status == 405)
+    out.headers.push_back({"Allow", handler.allowed_methods(head)});
+  return out;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,75 @@
+// runtime/openai/api_error.cpp -- errors by status, and their JSON.
+#include "runtime/openai/api_error.hpp"
+
+#include "runtime/files/json.hpp"
+
+#include <utility>
+
+namespace shoal::openai {
+
+api_error
+invalid_request(std::string message, std::string param, std::string code) {
+  return {.status = 400,
+          .message = std::move(message),
+          .type = "invalid_request_error",
+          .param = std::move(param),
+          .code = std::move(code)};
+}
+
+api_error invalid_api_key(std::string message) {
+  return {.status = 401,
+          .message = std::move(message),
+          .type = "invalid_request_error",
+          .param = "",
+          .code = "invalid_api_key"};
+}
+
+api_error model_not_found(const std::string& model) {
+  return {.status = 404,
+          .message = "the model "
+                     + model::shown(nlohmann::json(core::shown(model)))
+                     + " is not served here: see /v1/models",
+          .type = "invalid_request_error",
+          .param = "model",
+          .code = "model_not_found"};
+}
+
+api_error rate_limited(std::string message, unsigned retry_after_s) {
+  return {.status = 429,
+          .message = std::move(message),
+          .type = "rate_limit_error",
+          .param = "",
+          .code = "rate_limit_exceeded",
+          .retry_after_s = retry_after_s};
+}
+
+api_error server_error(std::string message) {
+  return {.status = 500,
+          .message = std::move(message),
+          .type = "server_error",
+          .param = "",
+          .code = "internal_error"};
+}
+
+api_error unavailable(std::string message, unsigned retry_after_s) {
+  return {.status = 503,
+          .message = std::move(message),
+          .type = "server_error",
+          .param = "",
+          .code = "unavailable",
+          .retry_after_s = retry_after_s};
+}
+
+std::string error_json(const api_error& error) {
+  using json = nlohmann::ordered_json;
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? json(nullptr) : json(text);
+  };
+  return model::json_text(json{{"error",
+                                {{"message", error.message},
+                                 {"type", error.type},
+                                 {"param", or_null(error.param)},
+                                 {"code", or_null(error.code)}}}});
+}
+
+} // namespace shoal::openai

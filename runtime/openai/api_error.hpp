@@ -1,0 +1,43 @@
+// runtime/openai/api_error.hpp -- an error as clients of OpenAI's API expect it.
+//
+//   {"error": {"message": "...", "type": "...", "param": "...", "code": "..."}}
+//
+// The status decides which exception a client raises, `code` is for programs,
+// and `message` is what a user reads: it says what is wrong with which thing.
+//
+// Threads: any. Errors: none.
+// Source:  https://platform.openai.com/docs/guides/error-codes
+#pragma once
+
+#include <string>
+
+namespace shoal::openai {
+
+struct api_error {
+  unsigned status = 400;
+  std::string message;
+  std::string type;  ///< "invalid_request_error", "server_error", ...
+  std::string param; ///< the field of the request that is wrong; "": none
+  std::string code;  ///< "model_not_found", ...; "": none
+  /// Seconds after which another try makes sense (Retry-After); 0: not said.
+  unsigned retry_after_s = 0;
+};
+
+/// 400: `param` is wrong.
+api_error invalid_request(std::string message, std::string param = "",
+                          std::string code = "");
+/// 401: there is no key, or an unknown one.
+api_error invalid_api_key(std::string message);
+/// 404, "model_not_found".
+api_error model_not_found(const std::string& model);
+/// 429: too much at once; the client should try again.
+api_error rate_limited(std::string message, unsigned retry_after_s);
+/// 500: a fault of this side.
+api_error server_error(std::string message);
+/// 503: not now: no model is loaded yet, or the server stops.
+api_error unavailable(std::string message, unsigned retry_after_s);
+
+/// The body of the answer.
+std::string error_json(const api_error& error);
+
+} // namespace shoal::openai

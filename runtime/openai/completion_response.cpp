@@ -1,0 +1,186 @@
+// runtime/openai/completion_response.cpp -- objects in the API's order of
+// fields.
+#include "runtime/openai/completion_response.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/json.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <system_error>
+
+namespace shoal::openai {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// JSON has no -infinity; OpenAI's and vLLM's servers say this for it.
+constexpr float logprob_min = -9999.0f;
+
+/// The double that prints with the float's few digits: -0.1, not
+/// -0.10000000149011612.
+json number(float value) {
+  if (!(value > logprob_min)) // also if it is no number
+    value = logprob_min;
+  char text[32];
+  const auto printed = std::to_chars(std::begin(text), std::end(text), value);
+  double read = value;
+  std::from_chars(text, printed.ptr, read);
+  return read;
+}
+
+json to_json(const logprobs& l) {
+  SHOAL_ASSERT(l.token_logprobs.size() == l.tokens.size()
+               && l.top_logprobs.size() == l.tokens.size()
+               && l.text_offset.size() == l.tokens.size());
+  json probabilities = json::array();
+  for (const auto& p : l.token_logprobs)
+    probabilities.push_back(p ? number(*p) : json(nullptr));
+  json tops = json::array();
+  for (const auto& top : l.top_logprobs) {
+    json entry = top ? json::object() : json(nullptr);
+    if (top)
+      for (const auto& [token, p] : *top)
+        if (!entry.contains(token)) // two ids of one text: the likelier one
+          entry[token] = number(p);
+    tops.push_back(std::move(entry));
+  }
+  return {{"tokens", l.tokens},
+          {"token_logprobs", std::move(probabilities)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", l.text_offset}};
+}
+
+json to_json(finish_reason reason) {
+  switch (reason) {
+  case finish_reason::none:
+    break;
+  case finish_reason::stop:
+    return "stop";
+  case finish_reason::length:
+    return "length";
+  }
+  return nullptr;
+}
+
+json to_json(const std::vector<completion_choice>& choices) {
+  json list = json::array();
+  for (const completion_choice& c : choices)
+    list.push_back(
+      {{"index", c.index},
+       {"text", c.text},
+       {"logprobs", c.logprobs ? to_json(*c.logprobs) : json(nullptr)},
+       {"finish_reason", to_json(c.finish)}});
+  return list;
+}
+
+json to_json(const usage& u) {
+  json object{{"prompt_tokens", u.prompt_tokens},
+              {"completion_tokens", u.completion_tokens},
+              {"total_tokens", u.prompt_tokens + u.completion_tokens}};
+  if (u.cached_tokens)
+    object["prompt_tokens_details"] = {{"cached_tokens", *u.cached_tokens}};
+  return object;
+}
+
+json completion(const completion_head& head, json choices) {
+  json object{{"id", head.id},
+              {"object", "text_completion"},
+              {"created", head.created},
+              {"model", head.model}};
+  if (!head.system_fingerprint.empty())
+    object["system_fingerprint"] = head.system_fingerprint;
+  object["choices"] = std::move(choices);
+  return object;
+}
+
+json to_json(const model_card& m) {
+  json object{{"id", m.id},
+              {"object", "model"},
+              {"created", m.created},
+              {"owned_by", m.owned_by}};
+  if (m.max_model_len)
+    object["max_model_len"] = *m.max_model_len;
+  return object;
+}
+
+} // namespace
+
+std::string completion_json(const completion_head& head,
+                            const std::vector<completion_choice>& choices,
+                            const usage& used) {
+  json object = completion(head, to_json(choices));
+  object["usage"] = to_json(used);
+  return model::json_text(object);
+}
+
+std::string
+chunk_json(const completion_head& head,
+           const std::vector<completion_choice>& choices, bool with_usage) {
+  json object = completion(head, to_json(choices));
+  if (with_usage)
+    object["usage"] = nullptr;
+  return model::json_text(object);
+}
+
+std::string usage_chunk_json(const completion_head& head, const usage& used) {
+  json object = completion(head, json::array());
+  object["usage"] = to_json(used);
+  return model::json_text(object);
+}
+
+std::string sse_event(std::string_view json, std::uint64_t id) {
+  return "id: " + std::to_string(id) + "\n" + sse_event(json);
+}
+
+std::string sse_event(std::string_view json) {
+  SHOAL_ASSERT(json.find_first_of("\r\n") == json.npos);
+  return "data: " + std::string(json) + "\n\n";
+}
+
+std::optional<std::uint64_t> parse_event_id(std::string_view text) {
+  std::uint64_t id = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, id);
+  if (error != std::errc() || end != last)
+    return std::nullopt;
+  return id;
+}
+
+std::string token_text(std::string_view bytes) {
+  if (core::is_utf8(bytes))
+    return std::string(bytes);
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "bytes:";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "\\x";
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+std::size_t characters(std::string_view text) {
+  std::size_t count = 0;
+  for (; !text.empty(); ++count) {
+    const core::character c = core::first_character(text);
+    text.remove_prefix(c.is == core::character::kind::whole ? c.bytes : 1);
+  }
+  return count;
+}
+
+std::string models_json(const std::vector<model_card>& models) {
+  json list = json::array();
+  for (const model_card& m : models)
+    list.push_back(to_json(m));
+  return model::json_text(json{{"object", "list"}, {"data", std::move(list)}});
+}
+
+std::string model_json(const model_card& model) {
+  return model::json_text(to_json(model));
+}
+
+} // namespace shoal::openai

@@ -1,0 +1,119 @@
+// runtime/openai/completion_response.hpp -- answers of /v1/completions and
+// /v1/models.
+//
+// A request without `stream` gets one completion_json(). A stream is a sequence
+// of events, each as sse_event(chunk_json(...), number), then sse_done:
+//
+//   id: 7
+//   data: {"id":"cmpl-...","object":"text_completion","choices":[...], ...}
+//
+// Clients send the last id that they have as Last-Event-ID when they connect
+// again. An error within a stream is an event with error_json() as its data.
+//
+// Texts that are not UTF-8 get U+FFFD for what is broken, so a stream must cut
+// its texts between characters.
+//
+// Threads: any. Errors: none.
+#pragma once
+
+#include "runtime/openai/api_error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shoal::openai {
+
+/// What all objects of one answer share.
+struct completion_head {
+  std::string id;           ///< "cmpl-...", unique
+  std::int64_t created = 0; ///< seconds since 1970
+  std::string model;
+  std::string system_fingerprint; ///< "": left out
+};
+
+/// One list entry for each token of a text.
+struct logprobs {
+  using top = std::vector<std::pair<std::string, float>>;
+
+  std::vector<std::string> tokens; ///< by token_text()
+  /// Nothing for the first token of a prompt that is echoed.
+  std::vector<std::optional<float>> token_logprobs;
+  std::vector<std::optional<top>> top_logprobs; ///< most probable first
+  /// Characters (code points) of the choice's text before the token.
+  std::vector<std::size_t> text_offset;
+};
+
+enum class finish_reason {
+  none,   ///< more follows
+  stop,   ///< the model ended the text, or a stop string occurred
+  length, ///< max_tokens, or the end of the model's context
+};
+
+struct completion_choice {
+  std::uint32_t index = 0;
+  std::string text; ///< in a chunk: what is new
+  std::optional<openai::logprobs> logprobs;
+  finish_reason finish = finish_reason::none;
+};
+
+struct usage {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t completion_tokens = 0;
+  /// Tokens of the prompt that were not computed again; nothing: left out.
+  std::optional<std::uint64_t> cached_tokens;
+};
+
+/// The answer of a request without `stream`.
+std::string completion_json(const completion_head& head,
+                            const std::vector<completion_choice>& choices,
+                            const usage& used);
+
+/// One event of a stream.
+/// @param with_usage  the request's include_usage: "usage" is null until the
+///                    last event
+std::string
+chunk_json(const completion_head& head,
+           const std::vector<completion_choice>& choices, bool with_usage);
+/// The event after the last choice, if the request has include_usage.
+std::string usage_chunk_json(const completion_head& head, const usage& used);
+
+/// "id: N\ndata: JSON\n\n".
+/// @pre `json` is one line
+std::string sse_event(std::string_view json, std::uint64_t id);
+/// The same without an id: for an error.
+std::string sse_event(std::string_view json);
+/// The last event of a stream.
+inline constexpr std::string_view sse_done = "data: [DONE]\n\n";
+/// Clients ignore it; it keeps a connection alive while no token comes.
+inline constexpr std::string_view sse_keep_alive = ": keep-alive\n\n";
+/// What a stream's answer has as Content-Type.
+inline constexpr std::string_view sse_type = "text/event-stream; charset=utf-8";
+
+/// The value of a header Last-Event-ID. @returns nothing if it is no number
+std::optional<std::uint64_t> parse_event_id(std::string_view text);
+
+/// A token as it stands in logprobs: its text, or "bytes:\xe2\x96" if it is
+/// only a part of a character.
+std::string token_text(std::string_view bytes);
+/// Code points of a text, as text_offset counts them; a byte that is not UTF-8
+/// counts as one.
+std::size_t characters(std::string_view text);
+
+struct model_card {
+  std::string id;
+  std::int64_t created = 0; ///< seconds since 1970
+  std::string owned_by = "shoal";
+  std::optional<std::uint64_t> max_model_len; ///< as vLLM tells it
+};
+
+/// GET /v1/models.
+std::string models_json(const std::vector<model_card>& models);
+/// GET /v1/models/ID.
+std::string model_json(const model_card& model);
+
+} // namespace shoal::openai

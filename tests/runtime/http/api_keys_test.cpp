@@ -1,0 +1,96 @@
+// tests/runtime/http/api_keys_test.cpp -- a file of keys, and new ones.
+#include "runtime/core/ids.hpp"
+#include "runtime/files/sha256.hpp"
+#include "runtime/http/api_keys.hpp"
+#include "tests/support/folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <fstream>
+#include <set>
+#include <span>
+
+using namespace shoal::runtime;
+
+namespace {
+
+std::string digest_of(const std::string& key) {
+  return shoal::core::to_hex(sha256(std::as_bytes(std::span(key))));
+}
+
+std::string mistake(const std::string& text) {
+  const auto keys = api_keys::parse(text, "keys");
+  BOOST_TEST_REQUIRE(!keys, text);
+  return keys.message();
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(keys_of_clients)
+
+BOOST_AUTO_TEST_CASE(a_key_is_found_by_its_hash) {
+  const auto keys = api_keys::parse("# who may\n\nann  " + digest_of("one")
+                                      + "\r\n\t bob\t" + digest_of("two"),
+                                    "keys");
+  BOOST_TEST_REQUIRE(bool(keys));
+  BOOST_TEST(keys->size() == 2u);
+  BOOST_TEST(keys->find("one").value() == "ann");
+  BOOST_TEST(keys->find("two").value() == "bob");
+  for (const char* unknown : {"", "On", "one ", "three"})
+    BOOST_TEST(!keys->find(unknown), unknown);
+  BOOST_TEST(!keys->find(digest_of("one")));
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_line_is_named_and_not_shown) {
+  const std::string secret = "sk-shoal-0123456789abcdef";
+  const std::string good = "ann " + digest_of("one") + "\n";
+  for (const std::string& line :
+       {secret, "ann " + secret, std::string("ann"),
+        "ann " + digest_of("x").substr(1), "ann " + digest_of("x") + "0",
+        "ann " + digest_of("x") + " more", "a/b " + digest_of("x"),
+        std::string(65, 'a') + " " + digest_of("x")}) {
+    const auto text = mistake("# first\n" + line + "\n");
+    BOOST_TEST(text.starts_with("keys: line 2 is not \"NAME SHA256\""), text);
+    BOOST_TEST(text.find(secret) == text.npos);
+  }
+  BOOST_TEST(mistake(good + good)
+             == "keys: line 2 has a name that an earlier line has, too");
+}
+
+BOOST_AUTO_TEST_CASE(the_number_of_keys_has_a_limit) {
+  std::string text;
+  for (std::size_t i = 0; i < api_keys_max; ++i)
+    text += "k" + std::to_string(i) + " " + digest_of("x") + "\n";
+  BOOST_TEST(bool(api_keys::parse(text, "keys")));
+  BOOST_TEST(mistake(text + "one " + digest_of("x"))
+             == "keys: line 4097 is one more than 4096 keys");
+}
+
+BOOST_AUTO_TEST_CASE(a_new_key_is_in_its_line) {
+  std::set<std::string> made;
+  for (int i = 0; i < 100; ++i) {
+    const auto fresh = make_api_key("ann");
+    BOOST_TEST(fresh.key.starts_with("sk-shoal-"));
+    BOOST_TEST(fresh.key.size() == api_key_prefix.size() + 64);
+    BOOST_TEST(made.insert(fresh.key).second);
+    BOOST_TEST(fresh.line.find(fresh.key.substr(9, 8)) == std::string::npos);
+    const auto keys = api_keys::parse(fresh.line, "keys");
+    BOOST_TEST_REQUIRE(bool(keys));
+    BOOST_TEST(keys->find(fresh.key).value() == "ann");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_come_from_a_file) {
+  const shoal::test::folder f;
+  const auto file = f.path / "keys";
+  std::ofstream(file) << make_api_key("ann").line;
+  const auto keys = api_keys::load(file);
+  BOOST_TEST_REQUIRE(bool(keys));
+  BOOST_TEST(keys->size() == 1u);
+  const auto none = api_keys::load(f.path / "none");
+  BOOST_TEST_REQUIRE(!none);
+  BOOST_TEST(none.message().starts_with((f.path / "none").string()
+                                        + ": cannot read the API keys: "));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
