@@ -53,14 +53,12 @@ bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
 void job_core::on(const job_event::view_changed& e) {
   if (phase_ == phase::over)
     return;
-  members_ = e.members;
+  const std::vector<peer_id> before = std::exchange(members_, e.members);
   former_ = e.former;
   if (e.place && duty_.place
       && duty_.header.digest == digest(config_.id, *e.place)) {
     next_.reset();
-    std::erase_if(unheard_, [this](const peer_id& p) {
-      return std::ranges::find(members_, p) == members_.end();
-    });
+    ask_newcomers(before);
     restorable_if_ready();
     return;
   }

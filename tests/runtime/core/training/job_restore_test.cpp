@@ -441,6 +441,25 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_when_other_islands_know_no_more) {
   BOOST_TEST(says_restorable(out));
 }
 
+/// It comes back while a checkpoint is fetched, and may know of a newer one.
+BOOST_AUTO_TEST_CASE(a_member_that_returns_is_asked_before_steps_are_lost) {
+  beside_another p;
+  seal theirs = nothing_at(404);
+  theirs.header = header_of(p.a);
+  theirs.heard = {old_one};
+  (void)p.core.step(ev::received{peer(2), theirs}, 0);
+  (void)p.answer({});
+  p.e.members.push_back(peer(5));
+  auto out = p.core.step(p.e, s);
+  BOOST_TEST(p.asks(out, 5));
+  BOOST_TEST(!p.asks(out)); // it has answered
+  out = p.core.step(ev::checkpoint_fetched{digest(p.a), old_one}, s);
+  BOOST_TEST(!says_restorable(out));
+  out = p.answer({newest}, 5);
+  BOOST_TEST(!says_restorable(out));
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(where_no_step_is_lost_other_islands_are_not_asked) {
   beside_another p;
   auto out = p.seal_other(true);
