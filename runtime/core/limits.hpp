@@ -70,6 +70,8 @@ inline constexpr std::size_t notes_max = 1024;
 /// Shoals that a view remembers as superseded by force; the oldest are dropped,
 /// and their peers go on with their jobs if they return as a quorum.
 inline constexpr std::size_t superseded_max = 16;
+/// Outages that a view remembers. Where older ones matter, a user is asked.
+inline constexpr std::size_t outages_max = 16;
 /// Pairs of members that cannot reach each other, as a view lists them.
 inline constexpr std::size_t cuts_max = 256;
 /// Identities that a view remembers as revoked; the oldest are dropped, and

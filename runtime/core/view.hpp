@@ -370,6 +370,10 @@ struct view {
   /// Jobs that have ended and are no longer listed, newest last: a late
   /// submission of one of them is ignored.
   std::vector<job_id> removed;
+  /// Numbers of views in which the shoal was as good as gone: the next one was
+  /// proposed by a process that had returned, and no process that was there
+  /// before has proposed any since. Ascending.
+  std::vector<epoch> outages;
   friend bool operator==(const view&, const view&) = default;
 };
 
@@ -400,6 +404,8 @@ void fields(auto& v, of<view> auto& x) {
   v("superseded", x.superseded, list_of(cluster::superseded_max));
   v.edition(5, presence::if_set_or_later);
   v("removed", x.removed, list_of(cluster::jobs_removed_max));
+  v.edition(6, presence::if_set_or_later);
+  v("outages", x.outages, list_of(cluster::outages_max, at_most(epoch_max)));
   v.must(runtime::errc::corrupt, [&] { return is_in_order(x); });
 }
 

@@ -82,9 +82,9 @@ std::size_t bytes_bound(const assignment& a) {
 
 static std::size_t without_previous(const view& v) {
   // All but the parts with a bound of their own, and the frames around the
-  // whole and around `removed`.
+  // whole and around `removed` and `outages`.
   std::size_t sum = size_of(v) - size_of(v.members) - size_of(v.jobs)
-                    - size_of(v.previous) - 2 * framed;
+                    - size_of(v.previous) - 3 * framed;
   for (const member& m : v.members)
     sum += bytes_bound(m);
   for (const job_entry& j : v.jobs)

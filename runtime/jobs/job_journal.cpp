@@ -54,9 +54,20 @@ struct history {
 
   std::uint64_t next() const { return first + events.size(); }
 
+  /// Two halves of a shoal had each ended the job, and agree on one end since.
+  /// Every view that lists an ended job names its end. @pre ended
+  bool has_other_end(const job_event& e) const {
+    const job_event& known = events.back();
+    return e.epoch > known.epoch
+           && std::tie(e.step, e.text, e.cause)
+                != std::tie(known.step, known.text, known.cause);
+  }
+
   /// Of a step or another deed of the job under a later view than that of its
-  /// end: it goes on. @pre ended
+  /// end: it goes on. Or of another end than the known one. @pre ended
   bool goes_on(const job_event& e) const {
+    if (e.kind == job_event_kind::done)
+      return has_other_end(e);
     return (e.kind == job_event_kind::step || e.kind == job_event_kind::view
             || e.kind == job_event_kind::checkpoint)
            && e.epoch > events.back().epoch;
@@ -65,8 +76,10 @@ struct history {
   bool add(const job_event& e) {
     const auto key = key_of(e);
     const auto old = forgotten.find(e.kind);
-    if ((old != forgotten.end() && std::get<1>(key) <= old->second)
-        || keys.contains(key) || (ended && !goes_on(e)))
+    if (old != forgotten.end() && std::get<1>(key) <= old->second)
+      return false;
+    const bool again = ended && e.kind == job_event_kind::done;
+    if ((!again && keys.contains(key)) || (ended && !goes_on(e)))
       return false;
     if (ended) {
       keys.erase(key_of(events.back()));

@@ -5,7 +5,8 @@
 // filled at the next start. An event that is there already is dropped: step,
 // eval and checkpoint are identified by their step, a view by its epoch, a
 // notice by step and text; `done` comes once and last, unless a later view goes on
-// with the job: then it was the end in another half of the shoal, and is dropped.
+// with the job, or names another end: then it was the end in another half of the
+// shoal, and is dropped.
 //
 // Threads: any. Listeners run on the thread that adds and may only post.
 // Errors:  lines that the disk refuses are written later; that is reported once

@@ -140,6 +140,19 @@ struct stall_peer : job_peer {
   void feed(const core::job_input& input) {
     static_cast<void>(core.step(input, 0));
   }
+  /// @pre it is the only sealer
+  void end_after_one_step() {
+    const std::uint64_t digest = core.under().digest;
+    event::prepared step{digest, 1, {}, {1.5}, {}};
+    for (std::uint32_t unit = 0; unit < 4; ++unit)
+      step.units.push_back({unit, 1});
+    feed(event::drain{});
+    feed(step);
+    feed(event::applied{1});
+    feed(event::snapshot_taken{digest, 1});
+    BOOST_TEST_REQUIRE((core.now_in() == core::job_core::phase::done),
+                       to_text(core.now_in()));
+  }
   bool logged(const std::string& part) const {
     return std::ranges::any_of(log.all, [&](const runtime::job_event& e) {
       return e.text.find(part) != std::string::npos;
@@ -272,6 +285,21 @@ BOOST_AUTO_TEST_CASE(a_peer_whose_device_is_held_by_another_job_is_not_blamed) {
     BOOST_TEST(s.blamed_by(n).empty());
     BOOST_TEST(s[n].node.retried.empty()); // no message is lost
   }
+}
+
+/// The job has no steps left, but the last checkpoint is copied there, and
+/// other jobs wait for this one to watch its work.
+BOOST_AUTO_TEST_CASE(a_device_that_hangs_after_the_last_step_is_found) {
+  stalled_shoal s(2, 1);
+  s[0].end_after_one_step();
+  s.run(60 * second);
+  BOOST_TEST(s[0].flights().empty());
+  s[0].shown_device.shown = {s.now, other_job};
+  s.run(60 * second);
+  BOOST_TEST(s[0].flights().empty());
+  s[0].shown_device.shown = {s.now, own_job};
+  s.run(one_verdict);
+  BOOST_TEST((s.blamed_by(0) == peers{peer(0)}));
 }
 
 BOOST_AUTO_TEST_CASE(if_all_wait_for_each_other_the_step_is_begun_anew) {

@@ -147,12 +147,15 @@ core::stall_watch::sight job_stalls::sight(bool looking) {
         }
   const auto at = here_.core->now_in();
   using phase = core::job_core::phase;
-  // The last checkpoint may wait for files, but not while it is being copied.
+  // Only this job watches pieces of its own work, for which other jobs wait on
+  // the same device. It has some in any phase: its last checkpoint is copied
+  // when the run is done, and units arrive at a peer that runs no steps yet.
+  const core::nanoseconds now = here_.owner->now();
   const core::nanoseconds device =
-    busy_for(*here_.device, here_.entry.id, here_.owner->now());
+    std::max(busy_for(*here_.device, here_.entry.id, now),
+             busy_for(*here_.reductions, here_.entry.id, now));
   s.loading = looking || here_.core->loads() || text_.awaited();
-  s.active = here_.core->should_move() || s.loading
-             || (at == phase::checkpointing && device > 0);
+  s.active = here_.core->should_move() || s.loading || device > 1;
   s.halting = at == phase::halting;
   s.steady = alone_
              && (at == phase::running || at == phase::voting
@@ -165,9 +168,7 @@ core::stall_watch::sight job_stalls::sight(bool looking) {
         s.mark += b.sent + b.received;
   const core::nanoseconds silent = here_.links->silent_for().count();
   if (s.active)
-    s.computing = std::max(
-      {device, busy_for(*here_.reductions, here_.entry.id, here_.owner->now()),
-       silent < links_silent_min ? 0 : silent});
+    s.computing = std::max(device, silent < links_silent_min ? 0 : silent);
   s.predicted = s.loading && alone_ ? 0 : predicted_;
   s.committed = remarks_.last_step();
   s.sending_to = sending_to_;

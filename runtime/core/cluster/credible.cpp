@@ -30,6 +30,8 @@ struct highest {
       take(s.since);
     for (const superseded_shoal& s : v.superseded)
       take(s.number);
+    for (const epoch e : v.outages)
+      take(e);
   }
 
   void operator()(const hello& m) {

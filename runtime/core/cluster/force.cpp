@@ -5,9 +5,9 @@
 // is not, two shoals run the same jobs. So views of the new shoal name the old
 // one, and peers of the old one go over: each by itself while it waits for its
 // quorum; all together, by a view that dissolves their shoal, if they are a
-// quorum. A quorum with a peer that was never gone has outlived the force: it
-// keeps its jobs, reports that there are two shoals, and goes over once it has
-// no jobs.
+// quorum. A quorum that was not wholly gone has outlived the force, also if all
+// its processes have been started again since (view::outages): it keeps its
+// jobs, reports that there are two shoals, and goes over once it has no jobs.
 //
 // force_skip keeps the versions apart that both shoals have made of one job.
 // One thing is not kept apart: a checkpoint of the other run at a later step

@@ -103,6 +103,7 @@ struct membership::impl {
   std::size_t rank() const;
   nanoseconds wishes_due() const;
   void hold_joins(const view& before);
+  void note_outage(view& next) const;
   void propose();
   void forward_changes();
   void wish(change c);

@@ -397,6 +397,20 @@ nanoseconds impl::wishes_due() const {
   return due;
 }
 
+/// A process with an entry of its own has been there since that entry's view:
+/// the shoal was not gone in any view from there on. One that still uses the
+/// entry of the process before knows of no other that stayed.
+void impl::note_outage(view& next) const {
+  const member* self = here().entry();
+  if (here().has_current_entry())
+    std::erase_if(next.outages,
+                  [&](epoch e) { return e >= self->id.incarnation; });
+  else
+    next.outages.push_back(view_.number);
+  if (next.outages.size() > outages_max)
+    next.outages.erase(next.outages.begin());
+}
+
 void impl::propose() {
   if (!here().has_vote() || phase_ != phase::member
       || !agreement_.may_propose(now_) || view_.number >= epoch_max)
@@ -409,8 +423,10 @@ void impl::propose() {
     next = view_; // never chosen: the accepted value takes its place
     ++next->number;
   }
-  if (next)
-    agreement_.propose(std::move(*next), now_, *out_);
+  if (!next)
+    return;
+  note_outage(*next);
+  agreement_.propose(std::move(*next), now_, *out_);
 }
 
 /// Sends the wishes of a peer without a vote to a voter, to propose them.

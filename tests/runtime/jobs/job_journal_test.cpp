@@ -88,6 +88,27 @@ BOOST_AUTO_TEST_CASE(an_end_is_dropped_if_a_later_view_goes_on) {
   }
 }
 
+/// Both halves of a shoal had ended the job. Views list ends again and again.
+BOOST_AUTO_TEST_CASE(a_job_has_the_end_of_the_latest_view) {
+  shoal::test::folder f;
+  for (int again = 0; again < 2; ++again) {
+    const auto j = open_job_journal(f.path);
+    if (again == 0) {
+      j->add(7, step(1));
+      j->add(7, event(kind::done, 1, 5, "cancelled"));
+      j->add(7, event(kind::done, 1, 6, "cancelled"));
+      j->add(7, event(kind::done, 4, 9, "cancelled"));
+      j->add(7, event(kind::done, 1, 8, "cancelled")); // late
+      j->add(7, event(kind::done, 4, 10, "cancelled"));
+    }
+    BOOST_TEST(j->ended(7));
+    const auto all = j->read_all(7);
+    BOOST_TEST_REQUIRE(all.size() == 2u);
+    BOOST_TEST(all.back().step == 4u);
+    BOOST_TEST(all.back().epoch == 9u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_newest_checkpoint_is_known) {
   const auto j = open_job_journal({});
   BOOST_TEST(!j->last_checkpoint(7).has_value());

@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
 }
 
 BOOST_AUTO_TEST_CASE(two_jobs_of_two_islands_survive_the_same_faults) {
-  std::vector<std::uint64_t> seeds{1560, 2014}; // that once failed
+  std::vector<std::uint64_t> seeds{1560, 2014, 100407,
+                                   100449}; // that once failed
   for (std::uint64_t seed = 1; seed <= 12; ++seed)
     seeds.push_back(seed);
   for (const std::uint64_t seed : seeds) {
@@ -179,7 +180,7 @@ const std::uint64_t of_one_job[] = {
   0xdea929da91800130, 0xfd520c190d8f62c9,
 };
 const std::uint64_t of_two_jobs_of_two_islands[] = {
-  0xb0e6ef9f318f79d9,
+  0xc6b4e36019c18dfa,
   0xcda93d8c818abb7d,
   0xb8d7b0959305354d,
   0x642bcb1761b3876f,

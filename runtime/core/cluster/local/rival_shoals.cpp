@@ -9,11 +9,13 @@ namespace shoal::core::cluster {
 
 namespace {
 
-/// Whether no process of the shoal has been in it since before view `number`:
-/// the shoal was as good as gone, and has returned.
+/// Whether the shoal was as good as gone in view `number`, and has returned: no
+/// process has been in it since before, nor was when the next view came.
 bool came_back_since(const view& v, epoch number) {
-  return std::ranges::all_of(
-    v.members, [&](const member& m) { return m.id.incarnation > number; });
+  return std::ranges::find(v.outages, number) != v.outages.end()
+         && std::ranges::all_of(v.members, [&](const member& m) {
+              return m.id.incarnation > number;
+            });
 }
 
 } // namespace

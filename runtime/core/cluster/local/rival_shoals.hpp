@@ -4,8 +4,8 @@
 // Both shoals compare their hellos, so that exactly one of them dissolves. A
 // shoal made by `recover --force` in place of ours, or one that has replaced
 // our cluster key, goes on whatever its size. A shoal with running jobs does
-// not dissolve, unless the other has the same jobs and no peer here stayed in
-// our shoal throughout the force.
+// not dissolve, unless the other has the same jobs and our shoal was gone, every
+// process of it, when it was forced.
 //
 // Ownership: refers to parts of membership; made for one call.
 #pragma once
@@ -48,7 +48,7 @@ public:
   // About the shoal of a contact that has said hello.
   verdict judge(const contact& c) const;
   /// Whether our running jobs may end with our shoal: the other shoal replaced
-  /// it and has the same jobs, and no peer here stayed in ours throughout.
+  /// it and has the same jobs, and all of ours was gone then.
   bool may_give_up_jobs(const contact& c) const;
   /// Why the two shoals stay apart, in words; empty if the other can end.
   std::string why_apart(const contact& c) const;

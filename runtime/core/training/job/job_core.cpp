@@ -53,14 +53,12 @@ bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
 void job_core::on(const job_event::view_changed& e) {
   if (phase_ == phase::over)
     return;
-  members_ = e.members;
+  const std::vector<peer_id> before = std::exchange(members_, e.members);
   former_ = e.former;
   if (e.place && duty_.place
       && duty_.header.digest == digest(config_.id, *e.place)) {
     next_.reset();
-    std::erase_if(unheard_, [this](const peer_id& p) {
-      return std::ranges::find(members_, p) == members_.end();
-    });
+    ask_newcomers(before);
     restorable_if_ready();
     return;
   }
@@ -150,18 +148,20 @@ void job_core::make_seal() {
   if (prepared_.step > 0)
     s.prepared_vote = own_vote_;
   s.last = reports_.last();
-  // A published checkpoint was committed, even if we missed those steps.
-  for (const auto& [c, at] : known_.heard()) {
+  s.given_up = known_.given_up();
+  for (const auto& [c, at] : known_.heard())
     s.heard.push_back(c);
-    if (c.step > s.last.version.step && c.since >= s.last.version.made)
-      s.known = {c.step, c.since};
-  }
+  // A published checkpoint was committed, even if we missed those steps, or no
+  // peer has it any more.
+  for (const auto* published : {&s.heard, &s.given_up})
+    for (const checkpoint_ref& c : *published)
+      if (c.step > s.last.version.step && c.since >= s.last.version.made)
+        s.known = std::max(s.known, state_version{c.step, c.since});
   s.top = reports_.top();
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
   for (const auto& [c, lacks] : known_.held())
     s.stored.push_back({c, lacks.runs()});
-  s.given_up = known_.given_up();
   s.unable = unable_here_;
   s.has_blobs = has_blobs_;
   s.checkpoint_lag = rounds_.agreed_lag();

@@ -251,6 +251,7 @@ private:
   void resume_if_sealed();
   void begin_fetch();
   void ask_others();
+  void ask_newcomers(const std::vector<peer_id>& before);
   void take_answer(const peer_id& from, const seal& m);
   void restorable_if_ready();
   void restore_if_fetched();

@@ -72,6 +72,27 @@ void job_core::ask_others() {
   tell({unheard_.begin(), unheard_.end()}, s);
 }
 
+/// Members have come while a checkpoint is fetched, or have gone. Those that
+/// have come may be its holders, and have heard of a newer one.
+void job_core::ask_newcomers(const std::vector<peer_id>& before) {
+  std::erase_if(unheard_, [this](const peer_id& p) {
+    return std::ranges::find(members_, p) == members_.end();
+  });
+  if (phase_ != phase::fetching || config_.islands <= 1 || !duty_.participates()
+      || restorable_.contains(config_.self))
+    return;
+  seal s = *seals_.find(config_.self);
+  s.again = true;
+  for (const peer_id& p : members_)
+    if (std::ranges::find(before, p) == before.end()
+        && !std::ranges::binary_search(duty_.sealers, p)) {
+      if (unheard_.empty())
+        asked_ = now_;
+      unheard_.insert(p);
+      tell({p}, s);
+    }
+}
+
 void job_core::take_answer(const peer_id& from, const seal& m) {
   if (phase_ != phase::fetching || unheard_.erase(from) == 0)
     return;

@@ -179,6 +179,35 @@ BOOST_AUTO_TEST_CASE(a_shoal_that_had_gone_on_says_that_there_are_two) {
   BOOST_TEST(all_in(made));
 }
 
+// So do processes that have come since, whether one or both were gone at a time.
+BOOST_AUTO_TEST_CASE(a_shoal_that_had_gone_on_says_so_after_restarts) {
+  for (const bool both : {false, true}) {
+    forced f;
+    f.together_with_a_job();
+    f.stop(f.a);
+    f.run(3000 * ms);
+    BOOST_REQUIRE((f.b.core->phase() == phase::member));
+    f.begin(f.a);
+    f.force();
+    if (both)
+      f.stop(f.c);
+    for (node* n : {&f.b, &f.c}) {
+      f.stop(*n);
+      f.begin(*n);
+      if (f.b.core && f.c.core)
+        f.link(f.b, f.c);
+      f.run(3000 * ms);
+    }
+    BOOST_REQUIRE((f.b.core->phase() == phase::member));
+    f.link(f.a, f.b);
+    f.link(f.a, f.c);
+    f.run(8000 * ms);
+    BOOST_TEST(in(f.b, f.old));
+    BOOST_TEST(in(f.c, f.old));
+    BOOST_TEST((said(f.b, "recover --force") || said(f.c, "recover --force")));
+  }
+}
+
 // The end that the forced side had made of it was listed, though the job was
 // done.
 BOOST_AUTO_TEST_CASE(a_job_that_ended_on_both_sides_is_done_or_went_further) {

@@ -134,6 +134,11 @@ BOOST_AUTO_TEST_CASE(
              != std::string::npos);
   for (member& m : s.current.members)
     m.id.incarnation = 6;
+  // They have come since, but some of ours stayed until then.
+  BOOST_TEST((rivals().judge(other) == verdict::stays_apart));
+  s.current.outages = {4, 6};
+  BOOST_TEST((rivals().judge(other) == verdict::stays_apart));
+  s.current.outages = {4, 5, 6};
   BOOST_TEST(rivals().may_give_up_jobs(other));
   BOOST_TEST((rivals().judge(other) == verdict::dissolves));
   run_job(5); // which it does not have

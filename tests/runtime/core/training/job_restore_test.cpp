@@ -250,6 +250,29 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(all<act::begin_anew>(p.missing(newest, 3)).size() == 1u);
 }
 
+/// What was published was committed, also if it can no longer be had: the run
+/// went further back than the checkpoint before allows.
+BOOST_AUTO_TEST_CASE(steps_up_to_a_checkpoint_that_is_given_up_count_as_lost) {
+  island_place a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(390), {{370, {{7}}, 2}}, newest);
+  (void)p.core.step(show(a), 0);
+  for (int round = 1; round <= 3; ++round)
+    p.out = p.missing(newest, round);
+  BOOST_TEST(all<act::begin_anew>(p.out).size() == 1u);
+  a.since = 10;
+  (void)p.core.step(show_one_away(a), s);
+  (void)p.core.step(ev::halted{digest(a)}, s);
+  seal theirs = nothing_at(390);
+  theirs.header = header_of(a);
+  theirs.heard = {{390, {{8}}, 2}};
+  const auto out = p.core.step(ev::received{peer(2), theirs}, s);
+  // 20 steps from 390 to 370 were cheap, 31 from 401 are not.
+  const auto asked = all<act::fetch_checkpoint>(out);
+  BOOST_REQUIRE(asked.size() == 1u);
+  BOOST_TEST((asked[0].checkpoint == theirs.heard[0]));
+  BOOST_TEST(p.core.awaits_checkpoint());
+}
+
 BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {
   const island_place a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
@@ -318,21 +341,21 @@ struct beside_another {
     theirs.header = header_of(a);
     return core.step(ev::received{peer(2), theirs}, 0);
   }
-  job_actions answer(std::vector<checkpoint_ref> heard, nanoseconds now = 0) {
+  job_actions answer(std::vector<checkpoint_ref> heard, std::uint8_t n = 4) {
     seal s;
     s.header = header_of(a);
     s.heard = std::move(heard);
-    return core.step(ev::received{peer(4), s}, now);
+    return core.step(ev::received{peer(n), s}, 0);
   }
   job_actions other_is_restorable() {
     return core.step(ev::received{peer(2), restorable{header_of(a), {}, false}},
                      0);
   }
-  /// Whether these ask peer 4 what it has heard.
-  static bool asks(const job_actions& out) {
-    return std::ranges::any_of(all<act::send>(out), [](const act::send& m) {
+  /// Whether these ask peer n what it has heard.
+  static bool asks(const job_actions& out, std::uint8_t n = 4) {
+    return std::ranges::any_of(all<act::send>(out), [n](const act::send& m) {
       const auto* s = std::get_if<seal>(&m.message);
-      return m.to == peer(4) && s != nullptr && s->again;
+      return m.to == peer(n) && s != nullptr && s->again;
     });
   }
 
@@ -416,6 +439,25 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_when_other_islands_know_no_more) {
   BOOST_TEST(r.asks(out)); // what is lost is asked again
   out = r.core.step(ev::tick{}, job_core::hearing_max);
   BOOST_TEST(says_restorable(out));
+}
+
+/// It comes back while a checkpoint is fetched, and may know of a newer one.
+BOOST_AUTO_TEST_CASE(a_member_that_returns_is_asked_before_steps_are_lost) {
+  beside_another p;
+  seal theirs = nothing_at(404);
+  theirs.header = header_of(p.a);
+  theirs.heard = {old_one};
+  (void)p.core.step(ev::received{peer(2), theirs}, 0);
+  (void)p.answer({});
+  p.e.members.push_back(peer(5));
+  auto out = p.core.step(p.e, s);
+  BOOST_TEST(p.asks(out, 5));
+  BOOST_TEST(!p.asks(out)); // it has answered
+  out = p.core.step(ev::checkpoint_fetched{digest(p.a), old_one}, s);
+  BOOST_TEST(!says_restorable(out));
+  out = p.answer({newest}, 5);
+  BOOST_TEST(!says_restorable(out));
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(where_no_step_is_lost_other_islands_are_not_asked) {
