@@ -1,6 +1,7 @@
 // actors/job_kinds.cpp -- the table of kinds.
 #include "actors/job_kinds.hpp"
 
+#include "actors/serving/serve_job.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <map>
@@ -10,6 +11,7 @@ namespace shoal::actors {
 island_starter starter_of(core::job_kind kind) {
   static const std::map<core::job_kind, island_starter> all{
     {core::job_kind::train, spawn_job},
+    {core::job_kind::serve, spawn_serve_job},
   };
   const auto at = all.find(kind);
   SHOAL_ASSERT(at != all.end()); // the codec refuses other kinds

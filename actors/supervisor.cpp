@@ -4,6 +4,7 @@
 #include "actors/job/job_cleaner.hpp"
 #include "actors/job_kinds.hpp"
 #include "actors/placed_roles.hpp"
+#include "actors/serving/gateway.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -17,6 +18,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <variant>
 #include <vector>
 
 namespace shoal::actors {
@@ -68,6 +70,7 @@ public:
     return {
       [this](const runtime::view_changed& m) { on_view(m); },
       [this](const runtime::job_message_in& m) { on_message(m); },
+      [this](const runtime::serve_message_in& m) { on_message(m); },
       [this](const runtime::drain_job& m) { tell_islands(m); },
       [this](const runtime::stop_waiting_job& m) { tell_islands(m); },
       [this](const runtime::checkpoint_offered& m) { tell_islands(m); },
@@ -230,7 +233,9 @@ private:
     node_.log().add(entry.id, e);
   }
 
-  void on_message(const runtime::job_message_in& m) {
+  /// A message of peers about a job: of its protocol, or of a served model.
+  template <class Message>
+  void on_message(const Message& m) {
     const core::island_id island = core::header(*m.message).id();
     if (!view_ || core::find_member(*view_, m.from) == nullptr) {
       keep_for_later(m); // a view that admits the sender may be in transit
@@ -245,17 +250,20 @@ private:
     keep_for_later(m);
   }
 
-  void keep_for_later(const runtime::job_message_in& m) {
-    early_.push_back(m);
+  using early_message =
+    std::variant<runtime::job_message_in, runtime::serve_message_in>;
+
+  void keep_for_later(early_message m) {
+    early_.push_back(std::move(m));
     if (early_.size() > early_messages_max)
       early_.pop_front();
   }
 
   void deliver_early() {
-    std::deque<runtime::job_message_in> waiting;
+    std::deque<early_message> waiting;
     waiting.swap(early_);
-    for (const auto& m : waiting)
-      on_message(m);
+    for (const early_message& any : waiting)
+      std::visit([this](const auto& m) { on_message(m); }, any);
   }
 
   void on_stopping(bool drain) {
@@ -305,7 +313,7 @@ private:
   std::shared_ptr<const core::view> view_;
   job_map jobs_;
   std::vector<caf::actor_addr> leaving_; ///< jobs that end by themselves
-  std::deque<runtime::job_message_in> early_;
+  std::deque<early_message> early_;
   std::set<core::job_id> ended_; ///< as of the last pass over the disk
   bool looked_ = false;
   bool looking_ = false;                 ///< running jobs are being checked
@@ -327,6 +335,9 @@ caf::actor spawn_supervisor(caf::actor_system& system, runtime::context& node) {
 void add_builtin(runtime::role_table& roles) {
   roles["supervisor"] = [](caf::actor_system& system, runtime::context& node) {
     return spawn_supervisor(system, node);
+  };
+  roles["gateway"] = [](caf::actor_system& system, runtime::context& node) {
+    return spawn_gateway(system, node);
   };
 }
 

@@ -21,6 +21,11 @@ struct sampling_generator {
 
   std::uint64_t next() noexcept;
   double next_unit() noexcept; ///< in [0, 1)
+
+  /// The generator of a seed after this number of draws. A call of sample() with
+  /// a temperature above 0 draws once.
+  static sampling_generator
+  after(std::uint64_t seed, std::uint64_t draws) noexcept;
 };
 
 struct sampling_options {

@@ -35,6 +35,8 @@ enum class link_kind : std::uint8_t {
                          ///< piece's number; a replica -> the peer at which the
                          ///< unit arrives
   arrival_gradient = 19, ///< like gradient_copy, along the same path
+  serve_hidden = 20,     ///< hidden states of a pass, stage -> next stage of a
+                         ///< pipeline; `index` is the receiver
 };
 
 /// @param index a stage or a unit

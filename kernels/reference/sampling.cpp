@@ -8,8 +8,16 @@
 
 namespace shoal::kernels {
 
+/// By which the state grows with each draw.
+static constexpr std::uint64_t growth = 0x9e3779b97f4a7c15;
+
+sampling_generator
+sampling_generator::after(std::uint64_t seed, std::uint64_t draws) noexcept {
+  return {seed + draws * growth};
+}
+
 std::uint64_t sampling_generator::next() noexcept {
-  state += 0x9e3779b97f4a7c15;
+  state += growth;
   auto z = state;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;

@@ -41,7 +41,7 @@ bool usable(std::span<const float> logits_V) {
 
 generation::generation(const model_config& config, const tokenizer* by,
                        generate_options options, std::size_t room)
-  : text_(by), joins_prompt_(by != nullptr && by->file() != nullptr),
+  : text_(by, options.stop),
     options_(std::move(options)), random_{options_.seed},
     left_(std::min(options_.max_tokens, room)),
     finish_(left_ == 0 ? finish_reason::length : finish_reason::none) {
@@ -52,11 +52,9 @@ generation::generation(const model_config& config, const tokenizer* by,
 }
 
 void generation::after(std::span<const token_id> prompt) {
-  for (const token_id id : prompt) {
+  text_.after(prompt);
+  for (const token_id id : prompt)
     remember(id);
-    if (joins_prompt_)
-      (void)text_.push(id);
-  }
 }
 
 void generation::remember(token_id id) {
@@ -78,40 +76,16 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
   --left_;
   generated_token token{sampled.id, sampled.logprob, {}, finish_reason::none};
   const bool at_eos = std::ranges::find(eos_, token.id) != eos_.end();
-  std::string piece;
   if (!at_eos)
-    piece = text_.push(token.id);
-  const bool last = at_eos || left_ == 0;
-  if (last) {
-    piece += text_.finish();
+    token.text = text_.push(token.id);
+  if (at_eos || left_ == 0) {
+    token.text += text_.finish();
     finish_ = at_eos ? finish_reason::stop : finish_reason::length;
   }
-  token.text = release(piece, last);
+  if (text_.stopped())
+    finish_ = finish_reason::stop;
   token.finish = finish_;
   return token;
-}
-
-std::string generation::release(const std::string& piece, bool last) {
-  held_ += piece;
-  std::size_t stop_at = std::string::npos;
-  for (const std::string& stop : options_.stop)
-    stop_at = std::min(stop_at, held_.find(stop));
-  if (stop_at != std::string::npos) {
-    finish_ = finish_reason::stop;
-    held_.resize(stop_at);
-    return std::move(held_);
-  }
-  std::size_t keep = 0; // longest end of held_ that begins a stop string
-  for (const std::string& stop : options_.stop) {
-    for (std::size_t n = std::min(stop.size() - 1, held_.size());
-         n > keep && !last; --n) {
-      if (held_.ends_with(std::string_view(stop).substr(0, n)))
-        keep = n;
-    }
-  }
-  std::string out = held_.substr(0, held_.size() - keep);
-  held_.erase(0, out.size());
-  return out;
 }
 
 namespace {

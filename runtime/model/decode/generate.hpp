@@ -8,17 +8,13 @@
 
 #include "kernels/sampling.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
-#include "runtime/model/text/tokenizer.hpp"
+#include "runtime/model/decode/token_text.hpp"
 
 #include <functional>
 #include <optional>
 #include <vector>
 
 namespace shoal::model {
-
-/// Stop strings of one request, and the bytes of each.
-inline constexpr std::size_t stop_strings_max = 16;
-inline constexpr std::size_t stop_bytes_max = 256;
 
 struct generate_options {
   std::size_t max_tokens = 128; ///< new tokens; bounded by the positions left
@@ -75,17 +71,14 @@ public:
   finish_reason finish() const noexcept { return finish_; }
 
 private:
-  std::string release(const std::string& piece, bool last);
   void remember(token_id id);
 
   std::vector<std::int32_t> eos_;
-  text_decoder text_;
-  bool joins_prompt_; ///< texts of tokens depend on the tokens before
+  token_text text_;
   generate_options options_;
   kernels::sampling_generator random_;
   std::vector<bool> known_;    ///< by id; empty if not needed
   std::vector<token_id> seen_; ///< the ids that are known
-  std::string held_;           ///< text that may be the start of a stop string
   std::size_t left_;
   finish_reason finish_ = finish_reason::none;
 };

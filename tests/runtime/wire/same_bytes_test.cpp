@@ -124,8 +124,15 @@ BOOST_AUTO_TEST_CASE(of_jobs_messages) {
              == "e90db21c352bb535");
 }
 
+BOOST_AUTO_TEST_CASE(of_messages_of_served_models) {
+  constexpr std::size_t first =
+    random_message::cluster_kinds + random_message::job_kinds;
+  BOOST_TEST(encoded(first, first + random_message::serve_kinds) == "");
+}
+
 BOOST_AUTO_TEST_CASE(of_other_messages) {
-  BOOST_TEST(encoded(random_message::cluster_kinds + random_message::job_kinds,
+  BOOST_TEST(encoded(random_message::cluster_kinds + random_message::job_kinds
+                       + random_message::serve_kinds,
                      random_message::kinds)
              == "69dc34f18cfd26e3");
 }

@@ -1,0 +1,179 @@
+// actors/serving/completion.cpp -- tokens in, text out.
+#include "actors/serving/completion.hpp"
+
+#include <utility>
+
+namespace shoal::actors {
+
+completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
+                       openai::completion_request request,
+                       openai::completion_head head,
+                       std::shared_ptr<const model::tokenizer> by,
+                       std::vector<completion_prompt> prompts)
+  : exchange_(std::move(exchange)), request_(std::move(request)),
+    head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)) {
+  for (const completion_prompt& p : prompts_) {
+    used_.prompt_tokens += p.ids.size();
+    for (std::uint32_t i = 0; i < request_.n; ++i) {
+      model::token_text text(by_.get(), request_.stop);
+      text.after(p.ids);
+      choice& c = choices_.emplace_back(std::move(text));
+      if (request_.echo) {
+        c.all = p.text;
+        c.characters = openai::characters(p.text);
+      }
+    }
+  }
+  left_ = choices_.size();
+}
+
+bool completion::begin() {
+  if (!request_.stream)
+    return true;
+  if (!exchange_->begin_stream(200,
+                               {{"Content-Type", std::string(openai::sse_type)},
+                                {"Cache-Control", "no-cache"}}))
+    return false;
+  begun_ = true;
+  if (!request_.echo)
+    return true;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    openai::completion_choice told;
+    told.index = std::uint32_t(i);
+    told.text = choices_[i].all;
+    if (event(openai::chunk_json(head_, {told}, request_.include_usage))
+        == runtime::http_write::gone)
+      return false;
+  }
+  return true;
+}
+
+runtime::http_write completion::event(const std::string& json) {
+  return exchange_->write(openai::sse_event(json, ++events_));
+}
+
+std::string completion::text_of(core::token_id id) const {
+  model::text_decoder one(by_.get());
+  std::string out = one.push(id);
+  return out + one.finish();
+}
+
+openai::logprobs
+completion::logprobs_of(choice& c, std::string_view text,
+                        const std::vector<core::served_token>& tokens) {
+  openai::logprobs out;
+  std::size_t at = c.characters;
+  for (const core::served_token& t : tokens) {
+    const std::string own = text_of(t.token);
+    out.tokens.push_back(openai::token_text(own));
+    out.token_logprobs.emplace_back(float(t.logprob));
+    openai::logprobs::top top;
+    for (const core::token_chance& o : t.top)
+      top.emplace_back(openai::token_text(text_of(o.token)), float(o.logprob));
+    out.top_logprobs.emplace_back(std::move(top));
+    out.text_offset.push_back(at);
+    at += openai::characters(own);
+  }
+  c.characters += openai::characters(text);
+  return out;
+}
+
+completion::outcome
+completion::take(std::size_t index,
+                 const std::vector<core::served_token>& tokens,
+                 core::stream_end end) {
+  choice& c = choices_[index];
+  if (c.over)
+    return outcome::choice_over;
+  std::string text;
+  std::vector<core::served_token> shown;
+  for (std::size_t i = 0; i < tokens.size() && !c.text.stopped(); ++i) {
+    ++used_.completion_tokens;
+    const bool ends_it =
+      end == core::stream_end::stop && i + 1 == tokens.size();
+    if (ends_it)
+      break; // the token that ends a sequence has no text
+    text += c.text.push(tokens[i].token);
+    shown.push_back(tokens[i]);
+  }
+  if (end != core::stream_end::none)
+    text += c.text.finish();
+  if (c.text.stopped() || end == core::stream_end::stop)
+    c.finish = openai::finish_reason::stop;
+  else if (end == core::stream_end::length)
+    c.finish = openai::finish_reason::length;
+  c.over = c.finish != openai::finish_reason::none;
+  left_ -= c.over ? 1 : 0;
+
+  openai::completion_choice told;
+  told.index = std::uint32_t(index);
+  if (request_.logprobs)
+    told.logprobs = logprobs_of(c, text, shown);
+  runtime::http_write wrote = runtime::http_write::ok;
+  if (request_.stream) {
+    told.text = std::move(text);
+    told.finish = c.finish;
+    if (!told.text.empty() || c.over || !shown.empty())
+      wrote = event(openai::chunk_json(head_, {told}, request_.include_usage));
+  } else {
+    c.all += text;
+    if (told.logprobs) {
+      openai::logprobs& all = c.logprobs;
+      for (std::size_t i = 0; i < shown.size(); ++i) {
+        all.tokens.push_back(std::move(told.logprobs->tokens[i]));
+        all.token_logprobs.push_back(told.logprobs->token_logprobs[i]);
+        all.top_logprobs.push_back(std::move(told.logprobs->top_logprobs[i]));
+        all.text_offset.push_back(told.logprobs->text_offset[i]);
+      }
+    }
+  }
+  if (wrote == runtime::http_write::gone)
+    return outcome::gone;
+  if (left_ == 0) {
+    complete();
+    return outcome::over;
+  }
+  if (c.over)
+    return outcome::choice_over;
+  return wrote == runtime::http_write::pause ? outcome::pause
+                                             : outcome::goes_on;
+}
+
+void completion::finish_at_once() {
+  for (choice& c : choices_)
+    c.finish = openai::finish_reason::length;
+  left_ = 0;
+  complete();
+}
+
+void completion::complete() {
+  if (request_.stream) {
+    if (request_.include_usage)
+      (void)event(openai::usage_chunk_json(head_, used_));
+    (void)exchange_->write(openai::sse_done);
+    exchange_->end();
+    return;
+  }
+  std::vector<openai::completion_choice> all;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    openai::completion_choice& told = all.emplace_back();
+    told.index = std::uint32_t(i);
+    told.text = std::move(choices_[i].all);
+    told.finish = choices_[i].finish;
+    if (request_.logprobs)
+      told.logprobs = std::move(choices_[i].logprobs);
+  }
+  exchange_->respond_json(openai::completion_json(head_, all, used_));
+}
+
+void completion::fail(const openai::api_error& why) {
+  status_ = why.status;
+  if (!begun_) {
+    exchange_->respond(why);
+    return;
+  }
+  (void)exchange_->write(openai::sse_event(openai::error_json(why)));
+  exchange_->end();
+}
+
+} // namespace shoal::actors

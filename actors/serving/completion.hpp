@@ -1,0 +1,101 @@
+// actors/serving/completion.hpp -- one request of /v1/completions, as it is
+// answered.
+//
+// It has a choice for each prompt and n; each is a stream of the gateway. Tokens
+// come in, text goes out: as one answer, or as events. A choice ends by its
+// stream, or earlier by a stop string.
+//
+// Threads: the gateway's.
+// Errors:  a stream that cannot go on ends the answer: with a status, or, if
+//          events were sent, with an event that says why.
+#pragma once
+
+#include "runtime/core/serving/replay.hpp"
+#include "runtime/http/http_exchange.hpp"
+#include "runtime/model/decode/token_text.hpp"
+#include "runtime/openai/completion_request.hpp"
+#include "runtime/openai/completion_response.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+struct completion_prompt {
+  std::vector<core::token_id> ids;
+  std::string text; ///< for echo
+};
+
+class completion {
+public:
+  /// @param by may be null: then choices have no text
+  completion(std::shared_ptr<runtime::http_exchange> exchange,
+             openai::completion_request request, openai::completion_head head,
+             std::shared_ptr<const model::tokenizer> by,
+             std::vector<completion_prompt> prompts);
+
+  std::size_t choices() const noexcept { return choices_.size(); }
+  const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
+    return prompts_[choice / request_.n].ids;
+  }
+  const openai::completion_request& request() const noexcept {
+    return request_;
+  }
+  runtime::http_exchange& exchange() noexcept { return *exchange_; }
+
+  /// Begins the answer, if it is a stream of events. @returns false: the client
+  /// is gone, or was refused
+  bool begin();
+
+  enum class outcome {
+    goes_on,
+    pause,       ///< the client is slow: until writable()
+    choice_over, ///< its stream is not needed any more
+    over,        ///< and no other one, either: the answer is complete
+    gone,        ///< the client is
+  };
+  outcome
+  take(std::size_t choice, const std::vector<core::served_token>& tokens,
+       core::stream_end end);
+  /// All choices end here: max_tokens is 0.
+  void finish_at_once();
+  /// It cannot go on.
+  void fail(const openai::api_error& why);
+
+  std::uint64_t prompt_tokens() const noexcept { return used_.prompt_tokens; }
+  std::uint64_t tokens() const noexcept { return used_.completion_tokens; }
+  /// Status of the answer, for the log.
+  unsigned status() const noexcept { return status_; }
+
+private:
+  struct choice {
+    explicit choice(model::token_text t) : text(std::move(t)) {}
+    model::token_text text;
+    std::string all;            ///< without events: the text so far
+    std::size_t characters = 0; ///< of the text so far
+    openai::logprobs logprobs;  ///< without events
+    openai::finish_reason finish = openai::finish_reason::none;
+    bool over = false;
+  };
+
+  openai::logprobs logprobs_of(choice& c, std::string_view text,
+                               const std::vector<core::served_token>& tokens);
+  std::string text_of(core::token_id id) const;
+  runtime::http_write event(const std::string& json);
+  void complete();
+
+  std::shared_ptr<runtime::http_exchange> exchange_;
+  openai::completion_request request_;
+  openai::completion_head head_;
+  std::shared_ptr<const model::tokenizer> by_;
+  std::vector<completion_prompt> prompts_;
+  std::vector<choice> choices_;
+  std::size_t left_ = 0; ///< choices that are not over
+  openai::usage used_;
+  std::uint64_t events_ = 0;
+  bool begun_ = false;
+  unsigned status_ = 200;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,606 @@
+// actors/serving/gateway.cpp -- requests to streams, tokens to answers.
+#include "actors/serving/gateway.hpp"
+
+#include "actors/serving/completion.hpp"
+#include "actors/serving/served_model.hpp"
+#include "actors/training/training_state.hpp" // steady_now
+#include "runtime/core/random.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/model/stage_model.hpp" // valid_ids
+#include "runtime/work/are_you_there.hpp"
+
+#include <caf/all.hpp>
+
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+
+namespace shoal::actors {
+namespace {
+
+struct gateway_tick {};
+constexpr std::chrono::seconds gateway_tick_every{1};
+/// Requests that wait for a model's files.
+constexpr std::size_t waiting_requests_max = 256;
+constexpr std::chrono::seconds files_again_after{1};
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::gateway_tick)
+
+namespace shoal::actors {
+namespace {
+
+std::uint64_t random_number() {
+  std::random_device from;
+  return (std::uint64_t(from()) << 32) | from();
+}
+
+/// Tells the gateway of what becomes of a client.
+class client_watcher final : public runtime::http_watcher {
+public:
+  client_watcher(caf::actor_addr gateway, std::uint64_t request)
+    : gateway_(std::move(gateway)), request_(request) {}
+  void closed() override { tell(client_left{request_}); }
+  void writable() override { tell(client_ready{request_}); }
+
+private:
+  template <class Message>
+  void tell(Message m) {
+    if (const auto to = caf::actor_cast<caf::actor>(gateway_))
+      caf::anon_send(to, m);
+  }
+  caf::actor_addr gateway_;
+  std::uint64_t request_;
+};
+
+class gateway_actor final : public caf::event_based_actor {
+public:
+  gateway_actor(caf::actor_config& cfg, runtime::context& node)
+    : caf::event_based_actor(cfg), node_(node),
+      post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
+      last_(random_number()) {}
+
+  const char* name() const override { return "gateway"; }
+
+  caf::behavior make_behavior() override {
+    return {
+      [this](const runtime::view_changed& m) { on_view(m); },
+      [this](const runtime::serve_message_in& m) { on_message(m); },
+      [this](const http_ask& m) { on_ask(m); },
+      [this](const client_left& m) { on_left(m.request); },
+      [this](const client_ready& m) { hold(m.request, false); },
+      [this](const gateway_tick&) { on_tick(); },
+      [](const runtime::node_stopping&) {},
+      [](const later& m) { m.run(); },
+      [](const runtime::are_you_there&) {},
+    };
+  }
+
+private:
+  struct request {
+    std::shared_ptr<completion> answer;
+    std::shared_ptr<client_watcher> watcher;
+    std::shared_ptr<served_model> model;
+    std::set<core::stream_id> streams;
+    core::nanoseconds came = 0;
+  };
+  struct stream {
+    std::uint64_t request = 0;
+    std::size_t choice = 0;
+  };
+
+  // Models. ---------------------------------------------------------------------
+
+  void on_view(const runtime::view_changed& m) {
+    view_ = m.view;
+    std::set<core::job_id> serving;
+    for (const core::job_entry& e : m.view->jobs)
+      if (e.kind == core::job_kind::serve && e.state == core::job_state::running
+          && add(e))
+        serving.insert(e.id);
+    for (auto at = models_.begin(); at != models_.end();) {
+      if (serving.contains(at->first)) {
+        ++at;
+        continue;
+      }
+      const auto model = at->second;
+      at = models_.erase(at);
+      end_all(*model);
+    }
+    for (const auto& [id, model] : models_) {
+      const auto place =
+        std::ranges::find(m.plan->jobs, id, &core::assignment::job);
+      if (place != m.plan->jobs.end())
+        apply(model, model->streams().place(places_of(*place), members(),
+                                            steady_now()));
+    }
+  }
+
+  bool add(const core::job_entry& e) {
+    if (models_.contains(e.id))
+      return true;
+    auto config = runtime::parse_serve(e.run_json);
+    if (!config)
+      return false; // its islands end it
+    const auto model = std::make_shared<served_model>(e, *std::move(config));
+    models_.emplace(e.id, model);
+    fetch_text(model);
+    return true;
+  }
+
+  void fetch_text(const std::shared_ptr<served_model>& model) {
+    const auto all = members();
+    model->fetch_text(node_, {all.begin(), all.end()}, post_, [this, model] {
+      if (!models_.contains(model->entry().id))
+        return;
+      if (!model->text()) {
+        delayed_send(this, files_again_after,
+                     later{[this, model] { fetch_text(model); }});
+        return;
+      }
+      for (const auto& go_on : std::exchange(model->waiting, {}))
+        go_on();
+    });
+  }
+
+  std::set<core::peer_id> members() const {
+    std::set<core::peer_id> out;
+    for (const core::member& m : view_->members)
+      out.insert(m.id.peer);
+    return out;
+  }
+
+  static std::vector<core::pipeline_place>
+  places_of(const core::assignment& a) {
+    std::vector<core::pipeline_place> out;
+    for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+      const core::island_place& at = a.islands[i];
+      if (at.replicas.empty())
+        continue;
+      core::pipeline_place& p = out.emplace_back();
+      p.header = {a.job, core::digest({a.job, i}, at), at.since, i};
+      for (const core::stage_place& s : at.replicas.front().stages)
+        p.stages.push_back(s.lead().peer);
+      p.speaker = p.stages.front();
+    }
+    return out;
+  }
+
+  /// The model has ended.
+  void end_all(served_model& model) {
+    std::vector<std::uint64_t> of;
+    for (const auto& [id, r] : requests_)
+      if (r.model.get() == &model)
+        of.push_back(id);
+    for (const std::uint64_t id : of)
+      fail(id,
+           openai::unavailable(
+             "the model \"" + model.name() + "\" is not served any more", 0));
+    for (const auto& go_on : std::exchange(model.waiting, {}))
+      go_on(); // they find no such model
+  }
+
+  // Streams. --------------------------------------------------------------------
+
+  void on_message(const runtime::serve_message_in& m) {
+    const auto at = models_.find(core::header(*m.message).job);
+    if (at != models_.end())
+      apply(at->second,
+            at->second->streams().take(m.from, *m.message, steady_now()));
+  }
+
+  void
+  apply(const std::shared_ptr<served_model>& model, core::replay::effects e) {
+    for (core::serve_send& s : e.sends)
+      node_.send(s.to, std::move(s.what));
+    for (const core::stream_event& event : e.events)
+      on_event(model, event);
+    if (model->streams().size() > 0 && !ticking_) {
+      ticking_ = true;
+      delayed_send(this, gateway_tick_every, gateway_tick{});
+    }
+  }
+
+  void on_event(const std::shared_ptr<served_model>& model,
+                const core::stream_event& e) {
+    const auto at = streams_.find(e.stream);
+    if (at == streams_.end())
+      return;
+    const stream s = at->second;
+    request& r = requests_.at(s.request);
+    tokens_ += e.tokens.size();
+    if (e.end != core::stream_end::none) {
+      streams_.erase(at);
+      r.streams.erase(e.stream);
+    }
+    switch (e.end) {
+    case core::stream_end::too_long:
+      return fail(s.request,
+                  openai::invalid_request(
+                    "the prompt and max_tokens have more tokens than the cache "
+                    "of the model has room for ("
+                      + std::to_string(model->streams().room()) + ")",
+                    "prompt", "context_length_exceeded"));
+    case core::stream_end::busy:
+      return fail(s.request, openai::rate_limited(
+                               "too many requests wait for this model", 1));
+    case core::stream_end::broken:
+      return fail(s.request, openai::server_error(
+                               "the model's output is not a number: its "
+                               "weights are broken"));
+    case core::stream_end::deadly:
+      return fail(s.request,
+                  openai::server_error("the request was given up: peers have "
+                                       "failed while they computed it"));
+    default:
+      break;
+    }
+    using outcome = completion::outcome;
+    switch (r.answer->take(s.choice, e.tokens, e.end)) {
+    case outcome::goes_on:
+      break;
+    case outcome::pause:
+      hold(s.request, true);
+      break;
+    case outcome::choice_over:
+      drop_stream(*model, r, e.stream);
+      break;
+    case outcome::over:
+      over(s.request);
+      break;
+    case outcome::gone:
+      on_left(s.request);
+      break;
+    }
+  }
+
+  /// A stream that its choice does not need any more.
+  void drop_stream(served_model& model, request& r, core::stream_id id) {
+    streams_.erase(id);
+    r.streams.erase(id);
+    for (core::serve_send& s : model.streams().cancel(id).sends)
+      node_.send(s.to, std::move(s.what));
+  }
+
+  void hold(std::uint64_t id, bool held) {
+    const auto at = requests_.find(id);
+    if (at == requests_.end())
+      return;
+    const auto model = at->second.model;
+    for (const core::stream_id s : std::set(at->second.streams))
+      for (core::serve_send& out : model->streams().hold(s, held).sends)
+        node_.send(out.to, std::move(out.what));
+  }
+
+  void on_left(std::uint64_t id) {
+    const auto at = requests_.find(id);
+    if (at == requests_.end())
+      return;
+    ++gone_;
+    log(at->second, "the client has gone");
+    forget(at);
+  }
+
+  void fail(std::uint64_t id, const openai::api_error& why) {
+    const auto at = requests_.find(id);
+    if (at == requests_.end())
+      return;
+    at->second.answer->fail(why);
+    log(at->second, std::to_string(why.status) + ": " + why.message);
+    forget(at);
+  }
+
+  void over(std::uint64_t id) {
+    const auto at = requests_.find(id);
+    log(at->second, "200");
+    forget(at);
+  }
+
+  void forget(std::map<std::uint64_t, request>::iterator at) {
+    request r = std::move(at->second);
+    requests_.erase(at);
+    for (const core::stream_id s : std::set(r.streams))
+      drop_stream(*r.model, r, s);
+  }
+
+  void log(const request& r, const std::string& how) {
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::notice;
+    e.step = ++logged_;
+    e.epoch = view_->number;
+    const auto ms = (steady_now() - r.came) / 1'000'000;
+    e.text = r.answer->exchange().request().client + " completions "
+             + std::to_string(r.answer->prompt_tokens()) + " + "
+             + std::to_string(r.answer->tokens()) + " tokens in "
+             + std::to_string(ms) + " ms: " + how;
+    e.unix_ms = unix_ms();
+    node_.log().add(r.model->entry().id, e);
+  }
+
+  void on_tick() {
+    ticking_ = false;
+    for (const auto& [id, model] : std::map(models_))
+      if (model->streams().size() > 0)
+        apply(model, model->streams().tick(steady_now()));
+  }
+
+  // Requests. -------------------------------------------------------------------
+
+  void on_ask(const http_ask& m) {
+    if (!view_) {
+      m.exchange->respond(openai::unavailable("the node is starting", 1));
+      return;
+    }
+    switch (m.what) {
+    case http_question::completion:
+      return on_completion(m.exchange);
+    case http_question::models: {
+      std::vector<openai::model_card> all;
+      for (const auto& [id, model] : models_)
+        all.push_back(card_of(*model));
+      m.exchange->respond_json(openai::models_json(all));
+      return;
+    }
+    case http_question::model:
+      return on_model(*m.exchange);
+    case http_question::ready:
+      return on_ready(*m.exchange);
+    case http_question::metrics:
+      m.exchange->respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
+                          metrics());
+    }
+  }
+
+  static openai::model_card card_of(const served_model& m) {
+    openai::model_card out;
+    out.id = m.name();
+    out.created = m.entry().submitted_ms / 1000;
+    out.max_model_len = m.config().context;
+    return out;
+  }
+
+  void on_model(runtime::http_exchange& x) {
+    constexpr std::string_view before = "/v1/models/";
+    const auto name = runtime::percent_decoded(
+      std::string_view(x.request().path).substr(before.size()));
+    const auto model = name ? find(*name) : nullptr;
+    if (!model)
+      x.respond(openai::model_not_found(name.value_or(x.request().path)));
+    else
+      x.respond_json(openai::model_json(card_of(*model)));
+  }
+
+  void on_ready(runtime::http_exchange& x) {
+    if (models_.empty()) {
+      x.respond(openai::unavailable("no model is served", 1));
+      return;
+    }
+    for (const auto& [id, model] : models_)
+      if (model->streams().ready() == 0) {
+        x.respond(openai::unavailable(
+          "the model \"" + model->name() + "\" is being loaded", 1));
+        return;
+      }
+    x.respond_json("{\"status\":\"ready\"}");
+  }
+
+  std::string metrics() const {
+    std::string out;
+    const auto line = [&](const std::string& what, std::uint64_t value) {
+      out += what + " " + std::to_string(value) + "\n";
+    };
+    out += "# TYPE shoal_requests_total counter\n";
+    line("shoal_requests_total", asked_);
+    out += "# TYPE shoal_clients_gone_total counter\n";
+    line("shoal_clients_gone_total", gone_);
+    out += "# TYPE shoal_generated_tokens_total counter\n";
+    line("shoal_generated_tokens_total", tokens_);
+    out += "# TYPE shoal_streams gauge\n";
+    for (const auto& [id, model] : models_)
+      line("shoal_streams{model=\"" + label(model->name()) + "\"}",
+           model->streams().size());
+    out += "# TYPE shoal_pipeline_streams gauge\n"
+           "# TYPE shoal_pipeline_running gauge\n"
+           "# TYPE shoal_pipeline_pages gauge\n"
+           "# TYPE shoal_pipeline_waiting_tokens gauge\n";
+    for (const auto& [id, model] : models_)
+      for (const core::pipeline_report& r : model->streams().reports()) {
+        const std::string of = "{model=\"" + label(model->name())
+                               + "\",pipeline=\""
+                               + std::to_string(r.header.island) + "\"}";
+        line("shoal_pipeline_streams" + of, r.streams);
+        line("shoal_pipeline_running" + of, r.running);
+        line("shoal_pipeline_pages" + of, r.pages);
+        line("shoal_pipeline_waiting_tokens" + of, r.waiting);
+      }
+    return out;
+  }
+
+  static std::string label(const std::string& text) {
+    std::string out;
+    for (const char c : text)
+      out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    return out;
+  }
+
+  std::shared_ptr<served_model> find(const std::string& name) const {
+    for (const auto& [id, model] : models_)
+      if (model->name() == name)
+        return model;
+    return nullptr;
+  }
+
+  void on_completion(const std::shared_ptr<runtime::http_exchange>& x) {
+    ++asked_;
+    auto parsed = openai::parse_completion(x->request().body);
+    if (const auto* wrong = std::get_if<openai::api_error>(&parsed)) {
+      x->respond(*wrong);
+      return;
+    }
+    auto& asked = std::get<openai::completion_request>(parsed);
+    const auto model = find(asked.model);
+    if (!model) {
+      x->respond(openai::model_not_found(asked.model));
+      return;
+    }
+    if (model->text())
+      return start(x, std::move(asked), model);
+    if (model->waiting.size() >= waiting_requests_max) {
+      x->respond(openai::rate_limited("the model is being loaded", 1));
+      return;
+    }
+    model->waiting.push_back([this, x] { on_completion(x); });
+  }
+
+  /// The prompts as tokens. @returns nothing: it was answered with an error
+  std::optional<std::vector<completion_prompt>>
+  prompts_of(runtime::http_exchange& x, const openai::completion_request& asked,
+             const served_model& model) {
+    std::vector<completion_prompt> out;
+    for (const openai::prompt& p : asked.prompts) {
+      completion_prompt& to = out.emplace_back();
+      if (const auto* ids = std::get_if<std::vector<openai::token_id>>(&p)) {
+        to.ids = *ids;
+        if (!model::valid_ids(model.config().model, to.ids)) {
+          x.respond(openai::invalid_request(
+            "prompt: has an id that is not below "
+              + std::to_string(model.config().model.vocab_size),
+            "prompt"));
+          return std::nullopt;
+        }
+        model::text_decoder text(model.text()->tokenizer.get());
+        if (asked.echo)
+          for (const auto id : to.ids)
+            to.text += text.push(id);
+      } else if (!model.text()->tokenizer) {
+        x.respond(openai::invalid_request(
+          "prompt: must be token ids, since the model has no text: "
+            + model.text()->no_text,
+          "prompt"));
+        return std::nullopt;
+      } else {
+        to.text = std::get<std::string>(p);
+        auto ids =
+          model::text_encoder(*model.text()->tokenizer).encode(to.text);
+        if (!ids) {
+          x.respond(
+            openai::invalid_request("prompt: " + ids.message(), "prompt"));
+          return std::nullopt;
+        }
+        to.ids = *std::move(ids);
+      }
+      if (to.ids.empty()) {
+        x.respond(openai::invalid_request("prompt: has no tokens", "prompt"));
+        return std::nullopt;
+      }
+      const std::uint64_t all = to.ids.size() + asked.max_tokens;
+      if (all > model.config().context) {
+        const bool prompt = to.ids.size() >= model.config().context;
+        x.respond(openai::invalid_request(
+          std::string(prompt ? "prompt" : "max_tokens") + ": the prompt has "
+            + std::to_string(to.ids.size()) + " tokens, with max_tokens "
+            + std::to_string(all) + "; the model's context has "
+            + std::to_string(model.config().context),
+          prompt ? "prompt" : "max_tokens", "context_length_exceeded"));
+        return std::nullopt;
+      }
+    }
+    return out;
+  }
+
+  core::sampling_wish sampling_of(const openai::completion_request& asked,
+                                  const served_model& model) const {
+    const model::generation_defaults& said = model.text()->defaults;
+    core::sampling_wish out;
+    out.temperature =
+      double(asked.temperature.value_or(said.temperature.value_or(1)));
+    out.top_k = asked.top_k.value_or(said.top_k.value_or(0));
+    out.top_k =
+      std::min(out.top_k, std::uint32_t(model.config().model.vocab_size));
+    out.top_p = double(asked.top_p.value_or(said.top_p.value_or(1)));
+    out.min_p = double(asked.min_p.value_or(said.min_p.value_or(0)));
+    out.repetition_penalty = double(
+      asked.repetition_penalty.value_or(said.repetition_penalty.value_or(1)));
+    out.logprobs = asked.logprobs.value_or(0);
+    return out;
+  }
+
+  void start(const std::shared_ptr<runtime::http_exchange>& x,
+             openai::completion_request asked,
+             const std::shared_ptr<served_model>& model) {
+    auto prompts = prompts_of(*x, asked, *model);
+    if (!prompts)
+      return;
+    const core::sampling_wish how = sampling_of(asked, *model);
+    const std::uint64_t seed = asked.seed.value_or(random_number());
+    openai::completion_head head;
+    const std::uint64_t id = ++last_;
+    head.id = "cmpl-" + core::job_text(id);
+    head.created = unix_ms() / 1000;
+    head.model = model->name();
+    const std::uint32_t max_tokens = asked.max_tokens, n = asked.n;
+    request r;
+    r.came = steady_now();
+    r.model = model;
+    r.answer = std::make_shared<completion>(
+      x, std::move(asked), std::move(head),
+      std::shared_ptr<const model::tokenizer>(model->text()->tokenizer),
+      *std::move(prompts));
+    r.watcher = std::make_shared<client_watcher>(
+      caf::actor_cast<caf::actor_addr>(this), id);
+    x->watch(r.watcher);
+    if (!r.answer->begin())
+      return;
+    if (max_tokens == 0) {
+      r.answer->finish_at_once();
+      log(r, "200");
+      return;
+    }
+    const std::uint64_t client =
+      std::hash<std::string>{}(x->request().key_name);
+    const auto answer = r.answer;
+    const std::size_t choices = answer->choices();
+    request& kept = requests_.emplace(id, std::move(r)).first->second;
+    std::vector<core::stream_id> ids;
+    for (std::size_t i = 0; i < choices; ++i) {
+      ids.push_back(++last_);
+      streams_[ids.back()] = {id, i};
+      kept.streams.insert(ids.back());
+    }
+    for (std::size_t i = 0; i < choices; ++i) {
+      if (!requests_.contains(id))
+        return; // one of them was refused
+      core::stream_ask a;
+      a.client = client;
+      a.tokens = answer->prompt_of(i);
+      a.tokens_max = max_tokens;
+      a.ends = model->ends();
+      a.how = how;
+      a.how.seed = seed + i % n;
+      apply(model, model->streams().accept(ids[i], std::move(a), steady_now()));
+    }
+  }
+
+  runtime::context& node_;
+  poster post_;
+  std::shared_ptr<const core::view> view_;
+  std::map<core::job_id, std::shared_ptr<served_model>> models_;
+  std::map<std::uint64_t, request> requests_;
+  std::map<core::stream_id, stream> streams_;
+  std::uint64_t last_; ///< request or stream; another start has other ones
+  std::uint64_t logged_ = 0;
+  std::uint64_t asked_ = 0, gone_ = 0, tokens_ = 0; ///< since the start
+  bool ticking_ = false;
+};
+
+} // namespace
+
+caf::actor spawn_gateway(caf::actor_system& system, runtime::context& node) {
+  return system.spawn<gateway_actor>(node);
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,58 @@
+// actors/serving/gateway.hpp -- what clients of served models talk to, on any
+// node.
+//
+// Keeps the streams of its clients (core/serving/replay.hpp): where pipelines are
+// is nothing to them.
+//
+// Message            Effect
+// view_changed       other models, other places of their pipelines
+// serve_message_in   tokens and reports of pipelines
+// http_ask           a request, from the HTTP server
+// client_left, client_ready
+//                    the client of a request has gone, or takes more again
+// (private)          files that have been read
+//
+// Errors: answers to clients. A request that came before its model's tokenizer
+// waits for that.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/http/http_exchange.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/fwd.hpp>
+
+#include <memory>
+#include <string>
+
+namespace shoal::actors {
+
+enum class http_question : std::uint8_t {
+  completion, ///< POST /v1/completions
+  models,     ///< GET /v1/models
+  model,      ///< GET /v1/models/NAME
+  ready,      ///< GET /ready
+  metrics,    ///< GET /metrics
+};
+
+struct http_ask {
+  std::shared_ptr<runtime::http_exchange> exchange;
+  http_question what{};
+};
+/// The client of a request has gone.
+struct client_left {
+  std::uint64_t request = 0;
+};
+/// It takes more again.
+struct client_ready {
+  std::uint64_t request = 0;
+};
+
+caf::actor spawn_gateway(caf::actor_system& system, runtime::context& node);
+
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::http_ask)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::client_left)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::client_ready)

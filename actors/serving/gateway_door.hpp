@@ -1,0 +1,32 @@
+// actors/serving/gateway_door.hpp -- the way from the HTTP server's thread to the
+// gateway.
+//
+// The server starts before or after the node: until the gateway is there, clients
+// are asked to come again.
+//
+// Threads: any.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/http/http_routes.hpp"
+
+#include <memory>
+#include <string>
+
+namespace shoal::actors {
+
+class gateway_door;
+
+/// A handler for the HTTP server. @param version of the program
+std::shared_ptr<gateway_door> make_gateway_door(std::string version);
+std::shared_ptr<runtime::http_handler>
+handler_of(const std::shared_ptr<gateway_door>& door);
+
+/// Lets the node's gateway, once it is started, answer at the door.
+void open_gateway(runtime::role_table& roles,
+                  const std::shared_ptr<gateway_door>& door);
+
+/// Paths that need no API key.
+std::vector<std::string> open_paths();
+
+} // namespace shoal::actors

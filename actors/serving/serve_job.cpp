@@ -1,0 +1,289 @@
+// actors/serving/serve_job.cpp -- loads, computes, speaks for a pipeline.
+#include "actors/serving/serve_job.hpp"
+
+#include "actors/serving/stage_runner.hpp"
+#include "actors/training/training_state.hpp" // steady_now
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/serving/pipeline.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/work/are_you_there.hpp"
+#include "runtime/work/leaving_alone.hpp"
+
+#include <caf/all.hpp>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <set>
+
+namespace shoal::actors {
+namespace {
+
+/// Wakes the pipeline while it has work.
+struct serve_tick {};
+constexpr std::chrono::seconds tick_every{1};
+constexpr std::chrono::seconds fetch_again_after{1};
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::serve_tick)
+
+namespace shoal::actors {
+namespace {
+
+/// Messages that may wait for a newer view.
+constexpr std::size_t early_max = 1024;
+
+class serve_job_actor final : public caf::event_based_actor,
+                              private weights_owner {
+public:
+  serve_job_actor(caf::actor_config& cfg, job_config config,
+                  runtime::serve_config serve)
+    : caf::event_based_actor(cfg), config_(std::move(config)),
+      node_(*config_.node), serve_(std::move(serve)),
+      post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
+      weights_(node_, config_.entry.id, config_.entry.origin, serve_, *this,
+               post_),
+      buffers_(std::make_shared<buffer_pool>(node_.links().memory())) {}
+
+  const char* name() const override { return "serve job"; }
+
+  caf::behavior make_behavior() override {
+    set_exit_handler([this](const caf::exit_msg& m) {
+      dismiss();
+      quit(m.reason);
+    });
+    return {
+      [this](const job_view& m) { on_view(m); },
+      [this](const runtime::serve_message_in& m) {
+        lives();
+        on_message(m);
+      },
+      [this](const runtime::drain_job&) {
+        node_.propose_end({config_.entry.id, config_.island},
+                          core::job_state::cancelled, 0, 0);
+      },
+      [](const runtime::leaving_alone&) {},
+      [](const runtime::stop_waiting_job&) {},
+      [](const runtime::checkpoint_offered&) {},
+      [](const runtime::job_message_in&) {},
+      [this](const serve_tick&) { on_tick(); },
+      [this](const later& m) {
+        lives();
+        if (!over_)
+          m.run();
+      },
+      [this](const runtime::are_you_there&) { lives(); },
+    };
+  }
+
+private:
+  void lives() {
+    if (config_.alive)
+      *config_.alive = steady_now();
+  }
+
+  // weights_owner ---------------------------------------------------------------
+  void say(const std::string& text) override { note(text); }
+  void unusable(const std::string& why) override {
+    node_.propose_end({config_.entry.id, config_.island},
+                      core::job_state::failed, 0, 0, why);
+  }
+  std::vector<core::peer_id> members() const override {
+    std::vector<core::peer_id> out;
+    if (view_)
+      for (const core::member& m : view_->members)
+        out.push_back(m.id.peer);
+    return out;
+  }
+  void run_later(std::function<void()> run) override {
+    delayed_send(this, fetch_again_after, later{std::move(run)});
+  }
+
+  void note(const std::string& text) {
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::notice;
+    e.step = ++notes_;
+    e.epoch = header_.since;
+    e.text = text;
+    e.island = config_.island;
+    e.unix_ms = unix_ms();
+    node_.log().add(config_.entry.id, e);
+  }
+
+  void on_view(const job_view& m) {
+    lives();
+    if (over_)
+      return;
+    if (!m.place) {
+      over_ = true;
+      dismiss();
+      quit();
+      return;
+    }
+    view_ = m.view;
+    const core::island_place& place = m.place->islands.at(config_.island);
+    const core::island_id id{config_.entry.id, config_.island};
+    const core::job_header header{config_.entry.id, core::digest(id, place),
+                                  place.since, config_.island};
+    if (header != header_) {
+      dismiss();
+      header_ = header;
+      begin(place);
+    } else if (pipeline_) {
+      send_all(pipeline_->set_members(member_set(), steady_now()));
+    }
+    std::deque<runtime::serve_message_in> early;
+    early.swap(early_);
+    for (const auto& e : early)
+      on_message(e);
+  }
+
+  std::set<core::peer_id> member_set() const {
+    const auto all = members();
+    return {all.begin(), all.end()};
+  }
+
+  void dismiss() {
+    if (header_.digest != 0)
+      node_.links().cancel(header_.digest);
+    for (auto& [stage, runner] : runners_)
+      runner->end();
+    runners_.clear();
+    pipeline_.reset();
+  }
+
+  void begin(const core::island_place& place) {
+    stages_.clear();
+    std::set<model::unit_index> units;
+    std::map<std::uint32_t, std::pair<model::unit_index, model::unit_index>>
+      mine;
+    if (!place.replicas.empty()) {
+      const auto& all = place.replicas.front().stages;
+      for (std::uint32_t s = 0; s < all.size(); ++s) {
+        stages_.push_back(all[s].lead().peer);
+        if (stages_.back() != node_.self())
+          continue;
+        const model::unit_index head = weights_.layout()->head_unit();
+        const model::unit_index first =
+          s == 0 ? 0 : model::unit_index(all[s].first_block) + 1;
+        const model::unit_index last =
+          s + 1 == all.size() ? head + 1
+                              : model::unit_index(all[s].last_block) + 1;
+        mine[s] = {first, last};
+        for (model::unit_index u = first; u < last; ++u)
+          units.insert(u);
+      }
+    }
+    weights_.want(units);
+    if (!stages_.empty() && stages_.front() == node_.self()) {
+      core::batcher_limits limits;
+      limits.pages = std::uint32_t(core::pages_for(serve_.cache_tokens));
+      limits.pass_tokens = std::uint32_t(serve_.pass_tokens);
+      limits.passes_max = std::uint32_t(stages_.size());
+      limits.running_max = std::uint32_t(serve_.streams_max);
+      limits.waiting_max = std::uint32_t(serve_.queue_max);
+      pipeline_ = std::make_unique<core::pipeline>(
+        core::pipeline_config{header_, stages_, limits});
+      send_all(pipeline_->set_members(member_set(), steady_now()));
+    }
+    for (const auto& [stage, range] : mine)
+      weights_.make_stage(
+        range.first, range.second,
+        [this, stage = stage](std::shared_ptr<loaded_stage> made) {
+          loaded(stage, std::move(made));
+        });
+  }
+
+  void loaded(std::uint32_t stage, std::shared_ptr<loaded_stage> made) {
+    runner_config c;
+    c.node = &node_;
+    c.header = header_;
+    c.stage = stage;
+    c.stages = stages_;
+    c.model = std::move(made);
+    c.buffers = buffers_;
+    c.post = post_;
+    c.broken = [this](const std::string& why) { note(why); };
+    runners_[stage] = std::make_shared<stage_runner>(std::move(c));
+    node_.send(stages_.front(),
+               core::serve_message(core::serve_ready{header_, stage}));
+    note("stage " + std::to_string(stage + 1) + " of "
+         + std::to_string(stages_.size()) + " is loaded");
+  }
+
+  void on_message(const runtime::serve_message_in& m) {
+    const core::job_header& h = core::header(*m.message);
+    if (h.since > header_.since) {
+      early_.push_back(m);
+      if (early_.size() > early_max)
+        early_.pop_front();
+      return;
+    }
+    if (h != header_)
+      return;
+    if (std::holds_alternative<core::serve_ask>(*m.message)) {
+      for (const auto& [stage, runner] : runners_)
+        node_.send(m.from,
+                   core::serve_message(core::serve_ready{header_, stage}));
+    } else if (const auto* p = std::get_if<core::serve_pass>(m.message.get())) {
+      if (m.from == stages_.front())
+        for (const auto& [stage, runner] : runners_)
+          runner->take(m.from, *p);
+    } else if (pipeline_) {
+      send_all(pipeline_->take(m.from, *m.message, steady_now()));
+    }
+  }
+
+  void on_tick() {
+    ticking_ = false;
+    lives();
+    if (pipeline_)
+      send_all(pipeline_->tick(steady_now()));
+  }
+
+  void send_all(core::serve_sends sends) {
+    for (core::serve_send& s : sends)
+      node_.send(s.to, std::move(s.what));
+    if (pipeline_ && pipeline_->busy() && !ticking_) {
+      ticking_ = true;
+      delayed_send(this, tick_every, serve_tick{});
+    }
+  }
+
+  job_config config_;
+  runtime::context& node_;
+  const runtime::serve_config serve_;
+  poster post_;
+  served_weights weights_;
+  std::shared_ptr<buffer_pool> buffers_;
+  std::shared_ptr<const core::view> view_;
+  core::job_header header_; ///< of the newest place
+  std::vector<core::peer_id> stages_;
+  std::map<std::uint32_t, std::shared_ptr<stage_runner>> runners_;
+  std::unique_ptr<core::pipeline> pipeline_; ///< where the first stage is here
+  std::deque<runtime::serve_message_in> early_;
+  std::uint64_t notes_ = 0;
+  bool ticking_ = false;
+  bool over_ = false;
+};
+
+} // namespace
+
+std::optional<caf::actor> spawn_serve_job(caf::actor_system& system,
+                                          job_config config, std::string& why) {
+  auto serve = runtime::parse_serve(config.entry.run_json);
+  if (!serve) {
+    why = serve.message();
+    return std::nullopt;
+  }
+  if (config.entry.blocks != serve->model.num_hidden_layers) {
+    why = "the job's entry and its model disagree";
+    return std::nullopt;
+  }
+  return system.spawn<serve_job_actor>(std::move(config), *std::move(serve));
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,97 @@
+// actors/serving/served_model.cpp -- fetches a model's text files and reads them.
+#include "actors/serving/served_model.hpp"
+
+#include "actors/checkpoint/blob_set.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "runtime/context.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/store/store.hpp"
+#include "runtime/work/device_queue.hpp"
+
+#include <filesystem>
+
+namespace shoal::actors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Reads the files by the functions for directories, from one that is removed
+/// again.
+model_text read_text(const core::blob_digest& manifest, runtime::store& from,
+                     const fs::path& folder) {
+  model_text out;
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  const auto listed = read_manifest(manifest, from);
+  if (!listed) {
+    out.no_text = listed.message();
+    return out;
+  }
+  fs::create_directories(folder, ignored);
+  for (const manifest_file& f : listed->files) {
+    if (!carried_on(f.name) && f.name != "config.json")
+      continue;
+    std::error_code error;
+    const auto blob = from.read(f.digest, error);
+    if (!blob) {
+      out.no_text = f.name + ": " + error.message();
+      continue;
+    }
+    const std::string_view text(
+      reinterpret_cast<const char*>(blob->bytes().data()),
+      blob->bytes().size());
+    if (auto wrote = model::write_file(folder / f.name, text); !wrote)
+      out.no_text = wrote.message();
+  }
+  if (auto loaded = model::load_tokenizer(folder); !loaded)
+    out.no_text = loaded.message();
+  else if (*loaded)
+    out.tokenizer =
+      std::make_shared<const model::tokenizer>(*std::move(*loaded));
+  else
+    out.no_text = "the model has no tokenizer";
+  if (auto said = model::load_generation_config(folder); said)
+    out.defaults = *said;
+  fs::remove_all(folder, ignored);
+  return out;
+}
+
+} // namespace
+
+std::vector<core::token_id> served_model::ends() const {
+  if (text_ && text_->defaults.eos_token_ids)
+    return *text_->defaults.eos_token_ids;
+  return config_.model.eos_token_ids;
+}
+
+void served_model::fetch_text(runtime::context& node,
+                              std::vector<core::peer_id> holders,
+                              const poster& post, std::function<void()> done) {
+  blob_set set;
+  set.carried.push_back(entry_.origin);
+  auto then = [this, node = &node, post,
+               done = std::move(done)](std::error_code error) {
+    if (error)
+      return done();
+    const auto out = std::make_shared<model_text>();
+    node->disk().submit(
+      [out, manifest = entry_.origin, node,
+       folder = node->data_dir() / "tmp"
+                / ("served-" + core::job_text(entry_.id))](kernels::backend&) {
+        *out = read_text(manifest, node->blobs(), folder);
+      },
+      [this, out, post, done] {
+        post([this, out, done] {
+          text_ = out;
+          done();
+        });
+      });
+  };
+  fetch_all(node, std::move(set), std::move(holders),
+            [post, then](std::error_code error) {
+              post([then, error] { then(error); });
+            });
+}
+
+} // namespace shoal::actors

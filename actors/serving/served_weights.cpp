@@ -1,0 +1,174 @@
+// actors/serving/served_weights.cpp -- fetch, verify, load; unit by unit.
+#include "actors/serving/served_weights.hpp"
+
+#include "actors/checkpoint/blob_set.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "runtime/context.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/serving/pages.hpp"
+#include "runtime/store/store.hpp"
+#include "runtime/work/device_queue.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+served_weights::served_weights(runtime::context& node, core::job_id job,
+                               core::blob_digest manifest,
+                               runtime::serve_config config,
+                               weights_owner& owner, poster post)
+  : node_(node), job_(job), manifest_(manifest), config_(std::move(config)),
+    owner_(owner), post_(std::move(post)),
+    layout_(std::make_shared<const model::unit_layout>(config_.model)) {
+}
+
+void served_weights::want(const std::set<model::unit_index>& units) {
+  ++turn_;
+  wanted_ = units;
+  orders_.clear();
+  std::erase_if(units_,
+                [&](const auto& u) { return !wanted_.contains(u.first); });
+  if (wanted_.empty())
+    tied_ = std::make_shared<model::weights_by_name>();
+  loading_ = false;
+  load_next();
+}
+
+void served_weights::make_stage(model::unit_index first, model::unit_index last,
+                                stage_made made) {
+  orders_.push_back({first, last, std::move(made)});
+  make_if_complete();
+}
+
+void served_weights::load_next() {
+  if (loading_)
+    return;
+  for (const model::unit_index unit : wanted_)
+    if (!units_.contains(unit)) {
+      loading_ = true;
+      return fetch(unit);
+    }
+}
+
+void served_weights::fetch(model::unit_index unit) {
+  blob_set set;
+  set.parts.push_back({manifest_, tensors_of(*layout_, unit)});
+  // Units are spread over the holders.
+  std::vector<core::peer_id> holders = owner_.members();
+  if (!holders.empty())
+    std::ranges::rotate(holders, holders.begin() + long(unit % holders.size()));
+  fetch_all(node_, std::move(set), std::move(holders),
+            [this, unit, turn = turn_, post = post_](std::error_code error) {
+              post([this, unit, turn, error] {
+                if (turn != turn_)
+                  return;
+                if (!error)
+                  return read(unit);
+                if (error == std::errc::bad_message)
+                  return owner_.unusable("the model's list of files cannot be "
+                                         "read");
+                const std::string text = "weights cannot be fetched: "
+                                         + error.message() + "; trying again";
+                if (text != said_)
+                  owner_.say(said_ = text);
+                owner_.run_later([this, unit, turn] {
+                  if (turn == turn_)
+                    fetch(unit);
+                });
+              });
+            });
+}
+
+void served_weights::read(model::unit_index unit) {
+  struct outcome {
+    unit_files files;
+    std::string wrong;
+    std::optional<model::inference_unit> loaded;
+  };
+  const auto out = std::make_shared<outcome>();
+  auto ended = [this, unit, turn = turn_, out] {
+    if (turn != turn_)
+      return;
+    for (const std::string& name : out->files.damaged)
+      owner_.say(name
+                 + " is damaged here: it was set aside, and is fetched from a "
+                   "peer that has it");
+    if (!out->files.damaged.empty())
+      return fetch(unit);
+    if (!out->wrong.empty())
+      return owner_.unusable(out->wrong);
+    units_.emplace(unit, std::move(*out->loaded));
+    loading_ = false;
+    make_if_complete();
+    load_next();
+  };
+  auto load = [this, unit, out, ended, post = post_, job = job_,
+               choice = config_.quantize, layout = layout_, tied = tied_] {
+    if (!out->files.damaged.empty() || !out->wrong.empty())
+      return ended();
+    node_.device().submit(
+      [unit, out, choice, layout, tied](kernels::backend& device) {
+        auto source = model::safetensors_source::open(out->files.files);
+        if (!source) {
+          out->wrong = source.message();
+          return;
+        }
+        auto loaded = model::inference_unit::load(layout, unit, *source, choice,
+                                                  device, *tied);
+        if (loaded)
+          out->loaded = *std::move(loaded);
+        else
+          out->wrong = loaded.message();
+      },
+      [post, ended] { post(ended); }, {job});
+  };
+  node_.disk().submit(
+    [manifest = manifest_, layout = layout_, unit, out, verified = verified_,
+     node = &node_](kernels::backend&) {
+      auto files =
+        read_unit_files(manifest, *layout, unit, node->blobs(), *verified);
+      if (files)
+        out->files = std::move(*files);
+      else
+        out->wrong = files.message();
+    },
+    [post = post_, load] { post(load); });
+}
+
+void served_weights::make_if_complete() {
+  std::vector<order> ready;
+  for (auto at = orders_.begin(); at != orders_.end();) {
+    bool all = true;
+    for (model::unit_index u = at->first; u < at->last; ++u)
+      all = all && units_.contains(u);
+    if (!all) {
+      ++at;
+      continue;
+    }
+    ready.push_back(std::move(*at));
+    at = orders_.erase(at);
+  }
+  for (order& o : ready) {
+    std::vector<model::inference_unit> units;
+    for (model::unit_index u = o.first; u < o.last; ++u)
+      units.push_back(units_.at(u));
+    const auto made = std::make_shared<loaded_stage>();
+    // As the passes: the device that is their backend belongs to urgent work.
+    node_.device().submit(
+      [made, units, pages = core::pages_for(config_.cache_tokens),
+       type = config_.kv](kernels::backend& device) {
+        made->stage = std::make_unique<model::inference_stage>(units, device);
+        made->cache =
+          std::make_unique<model::paged_cache>(*made->stage, pages, type);
+      },
+      [post = post_, made, then = o.made, turn = turn_, this] {
+        post([made, then, turn, this] {
+          if (turn == turn_)
+            then(made);
+        });
+      },
+      {job_, runtime::urgency::urgent});
+  }
+}
+
+} // namespace shoal::actors

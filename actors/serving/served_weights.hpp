@@ -1,0 +1,105 @@
+// actors/serving/served_weights.hpp -- the weights of a served model on this peer.
+//
+// Fetches the files of the units that are wanted from any member, checks and
+// loads them, and makes stages of them. Units stay while they are wanted, so a
+// new place loads only what is new.
+//
+// Threads: the owner's; work runs on the disk and device queues.
+// Errors:  what no peer has now is asked for again each second, and said; a
+//          damaged file is fetched again; weights that cannot be read are told to
+//          the owner, who ends the job.
+#pragma once
+
+#include "actors/training/later.hpp"
+#include "runtime/core/ids.hpp"
+#include "runtime/jobs/serve_config.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+class context;
+}
+
+namespace shoal::actors {
+
+/// A stage with its cache. Used on the device's thread, but for what says that it
+/// may be called from any.
+struct loaded_stage {
+  std::unique_ptr<model::inference_stage> stage;
+  std::unique_ptr<model::paged_cache> cache;
+};
+
+/// The one for whom weights are loaded.
+class weights_owner {
+public:
+  virtual ~weights_owner() = default;
+  virtual void say(const std::string& text) = 0;
+  /// The weights cannot be used, whoever has them.
+  virtual void unusable(const std::string& why) = 0;
+  virtual std::vector<core::peer_id> members() const = 0;
+  /// Runs a function in a turn of the owner, after a while.
+  virtual void run_later(std::function<void()> run) = 0;
+};
+
+class served_weights {
+public:
+  using stage_made = std::function<void(std::shared_ptr<loaded_stage>)>;
+
+  served_weights(runtime::context& node, core::job_id job,
+                 core::blob_digest manifest, runtime::serve_config config,
+                 weights_owner& owner, poster post);
+
+  const std::shared_ptr<const model::unit_layout>& layout() const noexcept {
+    return layout_;
+  }
+
+  /// From now on these units are wanted, and no others. What was asked of
+  /// make_stage() before is void.
+  void want(const std::set<model::unit_index>& units);
+  /// Calls `made` when units [first, last), all wanted, are here.
+  void
+  make_stage(model::unit_index first, model::unit_index last, stage_made made);
+
+  /// Wanted units, and those that are here.
+  std::size_t wanted() const noexcept { return wanted_.size(); }
+  std::size_t here() const noexcept { return units_.size(); }
+
+private:
+  struct order {
+    model::unit_index first = 0;
+    model::unit_index last = 0;
+    stage_made made;
+  };
+
+  void load_next();
+  void fetch(model::unit_index unit);
+  void read(model::unit_index unit);
+  void make_if_complete();
+
+  runtime::context& node_;
+  core::job_id job_;
+  core::blob_digest manifest_;
+  runtime::serve_config config_;
+  weights_owner& owner_;
+  poster post_;
+  std::shared_ptr<const model::unit_layout> layout_;
+  std::set<model::unit_index> wanted_;
+  std::map<model::unit_index, model::inference_unit> units_;
+  std::vector<order> orders_;
+  bool loading_ = false;
+  std::uint64_t turn_ = 0; ///< counts want()
+  std::string said_;       ///< last
+  /// Hashed files, and tied matrices: used on the disk and device queues only.
+  std::shared_ptr<std::set<core::blob_digest>> verified_ =
+    std::make_shared<std::set<core::blob_digest>>();
+  std::shared_ptr<model::weights_by_name> tied_ =
+    std::make_shared<model::weights_by_name>();
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,210 @@
+// actors/serving/stage_runner.cpp -- passes from links, over the device, to links.
+#include "actors/serving/stage_runner.hpp"
+
+#include "actors/training/link_names.hpp"
+#include "kernels/backend.hpp"
+#include "runtime/context.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/model/decode/generate.hpp" // usable
+#include "runtime/model/stage_model.hpp"     // valid_ids
+#include "runtime/work/device_queue.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+/// Passes with the device at once: one runs, the next is ready.
+static constexpr std::size_t on_device_max = 2;
+
+struct stage_runner::work {
+  std::uint64_t number = 0;
+  model::row_batch batch;
+  std::vector<model::token_id> ids;
+  std::vector<core::row_choice> choices; ///< of the rows that choose
+  std::vector<std::uint64_t> sequences;  ///< of the same
+  buffer in, out;                        ///< hidden states
+  buffer logits;
+  bool ready = false; ///< its input is here
+  std::unique_ptr<model::pass> pass;
+  core::serve_chosen answer;
+};
+
+namespace {
+
+model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
+  model::row_batch out;
+  for (std::size_t i = 0; i < p.pass.rows.size(); ++i) {
+    const core::serve_row& r = p.pass.rows[i];
+    out.sequences.push_back({std::size_t(r.first), r.tokens.size(), p.tables[i],
+                             r.choice ? std::size_t{1} : std::size_t{0}});
+  }
+  return out;
+}
+
+/// On the device: the token after one row.
+core::chosen_token
+choose(kernels::backend& device, std::uint64_t sequence,
+       const core::row_choice& c, std::span<const float> logits_V) {
+  core::chosen_token out;
+  out.sequence = sequence;
+  if (!model::usable(logits_V)) {
+    out.broken = true;
+    return out;
+  }
+  const kernels::sampling_options how{float(c.how.temperature),
+                                      c.how.top_k,
+                                      float(c.how.top_p),
+                                      float(c.how.min_p),
+                                      float(c.how.repetition_penalty),
+                                      c.seen};
+  auto random = kernels::sampling_generator::after(c.how.seed, c.drawn);
+  const auto chosen = device.sample(logits_V, how, random);
+  out.token.token = chosen.id;
+  out.token.logprob = double(chosen.logprob);
+  return out;
+}
+
+} // namespace
+
+void stage_runner::take(const core::peer_id& from, const core::serve_pass& p) {
+  if (over_)
+    return;
+  if (const auto again = tables_.put(p)) {
+    if (is_last())
+      config_.node->send(from, core::serve_message(*again));
+    return;
+  }
+  pump();
+}
+
+void stage_runner::pump() {
+  // Inputs of later passes may come while earlier ones wait for the device.
+  while (!over_
+         && works_.size() + on_device_ < core::stage_tables::waiting_max) {
+    auto next = tables_.next();
+    if (!next)
+      break;
+    begin(std::move(*next));
+  }
+  if (tables_.broken() && !over_) {
+    over_ = true;
+    config_.broken("a pass of its pipeline names pages that cannot be");
+  }
+}
+
+void stage_runner::begin(core::stage_tables::ready_pass next) {
+  const model::model_config& model = config_.model->stage->config();
+  const auto w = std::make_shared<work>();
+  w->number = next.pass.number;
+  w->batch = batch_of(next);
+  for (core::serve_row& r : next.pass.rows) {
+    w->ids.insert(w->ids.end(), r.tokens.begin(), r.tokens.end());
+    if (r.choice) {
+      w->choices.push_back(std::move(*r.choice));
+      w->sequences.push_back(r.sequence);
+    }
+  }
+  const auto good = [&](const core::row_choice& c) {
+    return model::valid_ids(model, c.seen);
+  };
+  if (!config_.model->cache->accepts(w->batch)
+      || !model::valid_ids(model, w->ids)
+      || !std::ranges::all_of(w->choices, good)) {
+    over_ = true;
+    return config_.broken("a pass of its pipeline names pages, positions or "
+                          "tokens that the model does not have");
+  }
+  const std::size_t hidden =
+    w->ids.size() * std::size_t(model.hidden_size) * sizeof(float);
+  works_.push_back(w);
+  if (!is_last())
+    w->out = config_.buffers->get(hidden);
+  else
+    w->logits =
+      config_.buffers->get(std::max<std::size_t>(1, w->choices.size())
+                           * std::size_t(model.vocab_size) * sizeof(float));
+  if (is_first()) {
+    w->ready = true;
+    return submit_ready();
+  }
+  w->in = config_.buffers->get(hidden);
+  config_.node->links().expect(
+    config_.stages[config_.stage - 1],
+    make_tag(config_.header.digest, link_kind::serve_hidden, 0, config_.stage,
+             w->number),
+    w->in.shared(),
+    [self = weak_from_this(), w, post = config_.post](std::error_code error) {
+      if (!error)
+        post([self, w] {
+          if (const auto me = self.lock()) {
+            w->ready = true;
+            me->submit_ready();
+          }
+        });
+    });
+}
+
+void stage_runner::submit_ready() {
+  while (!over_ && on_device_ < on_device_max && !works_.empty()
+         && works_.front()->ready) {
+    const auto w = works_.front();
+    works_.pop_front();
+    ++on_device_;
+    const auto model = config_.model;
+    auto run = [w, model, first = is_first(), last = is_last(),
+                header = config_.header](kernels::backend& device) {
+      const std::size_t vocabulary =
+        std::size_t(model->stage->config().vocab_size);
+      const auto logits =
+        last ? w->logits.as<float>().first(w->choices.size() * vocabulary)
+             : std::span<float>();
+      if (!w->pass)
+        w->pass = model->cache->begin_batch(
+          w->batch, w->ids,
+          first ? std::span<const float>() : w->in.as<const float>(),
+          last ? std::span<float>() : w->out.as<float>(), logits);
+      static_cast<void>(w->pass->advance());
+      if (!w->pass->done())
+        return true;
+      w->pass.reset();
+      if (!last)
+        return false;
+      w->answer.header = header;
+      w->answer.number = w->number;
+      for (std::size_t i = 0; i < w->choices.size(); ++i)
+        w->answer.tokens.push_back(
+          choose(device, w->sequences[i], w->choices[i],
+                 logits.subspan(i * vocabulary, vocabulary)));
+      return false;
+    };
+    auto done = [self = weak_from_this(), w, post = config_.post] {
+      post([self, w] {
+        if (const auto me = self.lock())
+          me->computed(w);
+      });
+    };
+    config_.node->device().submit_pass(
+      std::move(run), std::move(done),
+      {config_.header.job, runtime::urgency::urgent});
+  }
+}
+
+void stage_runner::computed(const std::shared_ptr<work>& w) {
+  --on_device_;
+  if (over_)
+    return;
+  if (is_last()) {
+    tables_.answered(w->answer);
+    config_.node->send(config_.stages.front(), core::serve_message(w->answer));
+  } else {
+    config_.node->links().send(config_.stages[config_.stage + 1],
+                               make_tag(config_.header.digest,
+                                        link_kind::serve_hidden, 0,
+                                        config_.stage + 1, w->number),
+                               w->out.shared(), [](std::error_code) {});
+  }
+  submit_ready();
+  pump();
+}
+
+} // namespace shoal::actors

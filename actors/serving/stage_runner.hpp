@@ -1,0 +1,62 @@
+// actors/serving/stage_runner.hpp -- one stage of a pipeline: computes passes in
+// their order.
+//
+// A pass begins when it is its turn and, but on the first stage, the hidden
+// states of its rows are here. Its hidden states go to the next stage over a
+// link; on the last stage tokens are chosen, and the pipeline is told.
+//
+// S-1: the device gets passes in the order of their numbers, so that pages are
+//      written and read in that order (core/serving/batcher.hpp, B-2).
+//
+// Threads: the owner's; passes run on the device as urgent work.
+// Errors:  a pass that names pages or tokens that cannot be is told to the owner.
+//          A failed transfer: the peer is lost, another place follows.
+#pragma once
+
+#include "actors/serving/served_weights.hpp"
+#include "actors/training/buffers.hpp"
+#include "runtime/core/serving/stage_tables.hpp"
+
+#include <deque>
+#include <memory>
+
+namespace shoal::actors {
+
+struct runner_config {
+  runtime::context* node = nullptr;
+  core::job_header header;
+  std::uint32_t stage = 0;
+  std::vector<core::peer_id> stages; ///< the first one speaks for the pipeline
+  std::shared_ptr<loaded_stage> model;
+  std::shared_ptr<buffer_pool> buffers;
+  poster post;
+  std::function<void(const std::string& why)> broken;
+};
+
+class stage_runner : public std::enable_shared_from_this<stage_runner> {
+public:
+  explicit stage_runner(runner_config config) : config_(std::move(config)) {}
+
+  /// @param from the pipeline, which gets the answer
+  void take(const core::peer_id& from, const core::serve_pass& p);
+  /// Begins nothing more; what runs ends.
+  void end() { over_ = true; }
+
+private:
+  struct work; // one pass
+
+  void pump();
+  void begin(core::stage_tables::ready_pass next);
+  void submit_ready();
+  void computed(const std::shared_ptr<work>& w);
+  bool is_first() const { return config_.stage == 0; }
+  bool is_last() const { return config_.stage + 1 == config_.stages.size(); }
+
+  runner_config config_;
+  core::stage_tables tables_;
+  std::deque<std::shared_ptr<work>> works_; ///< not with the device yet
+  std::size_t on_device_ = 0;
+  bool over_ = false;
+};
+
+} // namespace shoal::actors

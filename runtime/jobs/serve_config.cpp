@@ -1,0 +1,170 @@
+// runtime/jobs/serve_config.cpp -- JSON of a served model, and its costs.
+#include "runtime/jobs/serve_config.hpp"
+
+#include "runtime/core/serving/pages.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
+#include "runtime/model/units.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace shoal::runtime {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+namespace {
+
+constexpr kernels::weight_type weight_types[] = {
+  kernels::weight_type::f32, kernels::weight_type::bf16,
+  kernels::weight_type::q8, kernels::weight_type::q4};
+
+/// A whole number of the section within bounds, or its default.
+model::status read(const json& section, const char* key, std::uint64_t low,
+                   std::uint64_t high, std::uint64_t& into) {
+  const auto at = section.find(key);
+  if (at == section.end())
+    return model::done{};
+  if (!at->is_number_unsigned() || at->get<std::uint64_t>() < low
+      || at->get<std::uint64_t>() > high)
+    return failure{std::string("serve.") + key + ": is " + model::shown(*at)
+                   + ", must be a whole number from " + std::to_string(low)
+                   + " to " + std::to_string(high)};
+  into = at->get<std::uint64_t>();
+  return model::done{};
+}
+
+/// Sequences that a pass is thought to have when the planner compares places.
+constexpr std::uint64_t usual_rows = 16;
+/// Passes that are under way at once, then: the step of the planner is the time
+/// of a token behind the others.
+constexpr std::uint32_t usual_passes = 4;
+
+/// Bytes of a matrix value, times 32.
+std::uint64_t value_bytes_32(const serve_config& c) {
+  if (!c.quantize)
+    return c.stored_bytes * 32;
+  switch (*c.quantize) {
+  case kernels::weight_type::f32:
+    return 128;
+  case kernels::weight_type::bf16:
+    return 64;
+  case kernels::weight_type::q8:
+    return 34;
+  case kernels::weight_type::q4:
+    return 18;
+  }
+  return 128;
+}
+
+} // namespace
+
+std::uint64_t usual_cache_tokens(std::uint64_t context) {
+  return std::max(
+    context, std::min(cache_sequences_usual * context, cache_tokens_usual));
+}
+
+std::string to_json(const serve_config& c) {
+  json serve = json::object();
+  serve["context"] = c.context;
+  serve["cache_tokens"] = c.cache_tokens;
+  serve["pass_tokens"] = c.pass_tokens;
+  serve["streams_max"] = c.streams_max;
+  serve["queue_max"] = c.queue_max;
+  serve["kv_type"] = kernels::name_of(c.kv);
+  serve["quantize"] = c.quantize ? kernels::name_of(*c.quantize) : "stored";
+  serve["stored_bytes"] = c.stored_bytes;
+  return model::json_text(
+    json{{"serve", serve},
+         {"model", model::parse_json<json>(model::to_json(c.model))}});
+}
+
+model::result<serve_config> parse_serve(std::string_view text) {
+  const json all = model::parse_json<json>(text);
+  if (!all.is_object() || !all.contains("serve") || !all["serve"].is_object()
+      || !all.contains("model"))
+    return failure{"it describes no served model"};
+  const json& serve = all["serve"];
+  serve_config c;
+  auto config = model::parse_config(model::json_text(all["model"]), "model");
+  if (!config)
+    return config.why();
+  c.model = *config;
+  const std::uint64_t positions = std::min<std::uint64_t>(
+    c.model.max_position_embeddings, core::serving::tokens_max);
+  c.context = positions;
+  if (auto ok = read(serve, "context", 1, positions, c.context); !ok)
+    return ok.why();
+  c.cache_tokens = usual_cache_tokens(c.context);
+  if (auto ok =
+        read(serve, "cache_tokens", core::page_tokens,
+             core::serving::pages_max * core::page_tokens, c.cache_tokens);
+      !ok)
+    return ok.why();
+  if (auto ok = read(serve, "pass_tokens", 1, core::serving::pass_tokens_max,
+                     c.pass_tokens);
+      !ok)
+    return ok.why();
+  if (auto ok =
+        read(serve, "streams_max", 1, core::serving::rows_max, c.streams_max);
+      !ok)
+    return ok.why();
+  if (auto ok = read(serve, "queue_max", 1, 1u << 20, c.queue_max); !ok)
+    return ok.why();
+  if (auto ok = read(serve, "stored_bytes", 2, 4, c.stored_bytes); !ok)
+    return ok.why();
+  const std::string kv = serve.value("kv_type", "bf16");
+  const auto type = model::kv_type_named(kv);
+  if (!type)
+    return failure{"serve.kv_type: is \"" + core::shown(kv)
+                   + "\", must be f32, bf16 or q8"};
+  c.kv = *type;
+  const std::string quantize = serve.value("quantize", "stored");
+  for (const kernels::weight_type t : weight_types)
+    if (quantize == kernels::name_of(t))
+      c.quantize = t;
+  if (!c.quantize && quantize != "stored")
+    return failure{"serve.quantize: is \"" + core::shown(quantize)
+                   + "\", must be stored, f32, bf16, q8 or q4"};
+  return c;
+}
+
+core::job_entry
+serve_entry(const serve_config& c, std::string name, std::uint32_t pipelines) {
+  const model::unit_layout layout(c.model);
+  const model::unit_index head = layout.head_unit();
+  const auto bytes = [&](model::unit_index u) {
+    return layout.unit_size(u) * value_bytes_32(c) / 32;
+  };
+  const std::uint64_t pages = core::pages_for(c.cache_tokens);
+  // A third of forward, B and W together.
+  const auto flops = [&](model::unit_index u) {
+    return usual_rows * model::unit_operations(c.model, u, c.context) / 3;
+  };
+  core::job_entry e;
+  e.name = std::move(name);
+  e.kind = core::job_kind::serve;
+  e.run_json = to_json(c);
+  e.blocks = std::uint32_t(c.model.num_hidden_layers);
+  e.microbatches = usual_passes;
+  e.block_flops = flops(1);
+  e.head_flops = flops(head);
+  e.block_state_bytes =
+    bytes(1) + pages * model::paged_cache::page_bytes(c.model, 1, c.kv);
+  e.embed_state_bytes = bytes(0);
+  e.head_state_bytes = bytes(head);
+  e.block_traffic_bytes = bytes(1);
+  e.head_traffic_bytes = bytes(head);
+  e.boundary_bytes = 4 * usual_rows * std::uint64_t(c.model.hidden_size);
+  // What a pass needs of memory while it runs: a few rows of the widest layer.
+  e.activation_bytes =
+    16 * c.pass_tokens * std::uint64_t(c.model.hidden_size) / usual_passes;
+  e.want_replicas = 1;
+  e.want_islands = pipelines;
+  return e;
+}
+
+} // namespace shoal::runtime

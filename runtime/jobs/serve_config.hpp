@@ -1,0 +1,54 @@
+// runtime/jobs/serve_config.hpp -- a served model as its job describes it.
+//
+// It travels with the job as JSON, in the place of a run file:
+//
+//   {"serve": {"context": 4096, "kv_type": "bf16", ...}, "model": {config.json}}
+//
+// Units: tokens, bytes. Errors: model::failure that names the key.
+#pragma once
+
+#include "kernels/packed_weight.hpp"
+#include "kernels/paged_attention.hpp"
+#include "runtime/core/result.hpp"
+#include "runtime/core/view.hpp"
+#include "runtime/model/config/config.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shoal::runtime {
+
+struct serve_config {
+  model::model_config model;
+  /// Of matrices; nothing: as they are stored.
+  std::optional<kernels::weight_type> quantize;
+  kernels::kv_type kv = kernels::kv_type::bf16;
+  std::uint64_t context = 0;       ///< most tokens of a sequence
+  std::uint64_t cache_tokens = 0;  ///< of all sequences of a pipeline
+  std::uint64_t pass_tokens = 512; ///< in a pass
+  std::uint64_t streams_max = 256; ///< that have pages at once
+  std::uint64_t queue_max = 1024;  ///< that wait for pages
+  std::uint64_t stored_bytes = 4;  ///< of a stored value of a matrix
+};
+
+/// Cache of a pipeline if nothing is asked for: that of this number of sequences
+/// of the whole context, but no more than this number of tokens, if one sequence
+/// fits.
+inline constexpr std::uint64_t cache_sequences_usual = 16;
+inline constexpr std::uint64_t cache_tokens_usual = 32'768;
+
+/// The value of cache_tokens for a context, if nothing is asked for.
+std::uint64_t usual_cache_tokens(std::uint64_t context);
+
+std::string to_json(const serve_config& config);
+model::result<serve_config> parse_serve(std::string_view json);
+
+/// What a job that serves a model needs, for the planner: memory of weights and
+/// cache, and the cost of a pass in which many sequences generate.
+/// @param pipelines at least 1
+core::job_entry serve_entry(const serve_config& config, std::string name,
+                            std::uint32_t pipelines);
+
+} // namespace shoal::runtime
