@@ -2,6 +2,7 @@
 #include "actors/serving/gateway.hpp"
 
 #include "actors/serving/completion.hpp"
+#include "actors/serving/gateway_metrics.hpp"
 #include "actors/serving/served_model.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/random.hpp"
@@ -188,9 +189,15 @@ private:
 
   void on_message(const runtime::serve_message_in& m) {
     const auto at = models_.find(core::header(*m.message).job);
-    if (at != models_.end())
-      apply(at->second,
-            at->second->streams().take(m.from, *m.message, steady_now()));
+    if (at == models_.end())
+      return;
+    const auto model = at->second;
+    const bool was_ready = model->streams().ready() > 0;
+    apply(model, model->streams().take(m.from, *m.message, steady_now()));
+    const bool ready = model->streams().ready() > 0;
+    if (ready != was_ready)
+      note(*model, ready ? "ready: all weights of a pipeline are loaded"
+                         : "waiting: no pipeline has all of its weights");
   }
 
   void
@@ -212,7 +219,7 @@ private:
       return;
     const stream s = at->second;
     request& r = requests_.at(s.request);
-    tokens_ += e.tokens.size();
+    counts_.tokens += e.tokens.size();
     if (e.end != core::stream_end::none) {
       streams_.erase(at);
       r.streams.erase(e.stream);
@@ -280,7 +287,7 @@ private:
     const auto at = requests_.find(id);
     if (at == requests_.end())
       return;
-    ++gone_;
+    ++counts_.clients_gone;
     log(at->second, "the client has gone");
     forget(at);
   }
@@ -308,17 +315,22 @@ private:
   }
 
   void log(const request& r, const std::string& how) {
+    const auto ms = (steady_now() - r.came) / 1'000'000;
+    note(*r.model, r.answer->exchange().request().client + " completions "
+                     + std::to_string(r.answer->prompt_tokens()) + " + "
+                     + std::to_string(r.answer->tokens()) + " tokens in "
+                     + std::to_string(ms) + " ms: " + how);
+  }
+
+  /// A line for those that follow the job at this node.
+  void note(const served_model& model, const std::string& text) {
     runtime::job_event e;
     e.kind = runtime::job_event_kind::notice;
-    e.step = ++logged_;
+    e.step = ++notes_;
     e.epoch = view_->number;
-    const auto ms = (steady_now() - r.came) / 1'000'000;
-    e.text = r.answer->exchange().request().client + " completions "
-             + std::to_string(r.answer->prompt_tokens()) + " + "
-             + std::to_string(r.answer->tokens()) + " tokens in "
-             + std::to_string(ms) + " ms: " + how;
+    e.text = text;
     e.unix_ms = unix_ms();
-    node_.log().add(r.model->entry().id, e);
+    node_.log().add(model.entry().id, e);
   }
 
   void on_tick() {
@@ -351,7 +363,7 @@ private:
       return on_ready(*m.exchange);
     case http_question::metrics:
       m.exchange->respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
-                          metrics());
+                          metrics_text(counts_, models_));
     }
   }
 
@@ -388,45 +400,6 @@ private:
     x.respond_json("{\"status\":\"ready\"}");
   }
 
-  std::string metrics() const {
-    std::string out;
-    const auto line = [&](const std::string& what, std::uint64_t value) {
-      out += what + " " + std::to_string(value) + "\n";
-    };
-    out += "# TYPE shoal_requests_total counter\n";
-    line("shoal_requests_total", asked_);
-    out += "# TYPE shoal_clients_gone_total counter\n";
-    line("shoal_clients_gone_total", gone_);
-    out += "# TYPE shoal_generated_tokens_total counter\n";
-    line("shoal_generated_tokens_total", tokens_);
-    out += "# TYPE shoal_streams gauge\n";
-    for (const auto& [id, model] : models_)
-      line("shoal_streams{model=\"" + label(model->name()) + "\"}",
-           model->streams().size());
-    out += "# TYPE shoal_pipeline_streams gauge\n"
-           "# TYPE shoal_pipeline_running gauge\n"
-           "# TYPE shoal_pipeline_pages gauge\n"
-           "# TYPE shoal_pipeline_waiting_tokens gauge\n";
-    for (const auto& [id, model] : models_)
-      for (const core::pipeline_report& r : model->streams().reports()) {
-        const std::string of = "{model=\"" + label(model->name())
-                               + "\",pipeline=\""
-                               + std::to_string(r.header.island) + "\"}";
-        line("shoal_pipeline_streams" + of, r.streams);
-        line("shoal_pipeline_running" + of, r.running);
-        line("shoal_pipeline_pages" + of, r.pages);
-        line("shoal_pipeline_waiting_tokens" + of, r.waiting);
-      }
-    return out;
-  }
-
-  static std::string label(const std::string& text) {
-    std::string out;
-    for (const char c : text)
-      out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    return out;
-  }
-
   std::shared_ptr<served_model> find(const std::string& name) const {
     for (const auto& [id, model] : models_)
       if (model->name() == name)
@@ -435,7 +408,7 @@ private:
   }
 
   void on_completion(const std::shared_ptr<runtime::http_exchange>& x) {
-    ++asked_;
+    ++counts_.requests;
     auto parsed = openai::parse_completion(x->request().body);
     if (const auto* wrong = std::get_if<openai::api_error>(&parsed)) {
       x->respond(*wrong);
@@ -592,8 +565,8 @@ private:
   std::map<std::uint64_t, request> requests_;
   std::map<core::stream_id, stream> streams_;
   std::uint64_t last_; ///< request or stream; another start has other ones
-  std::uint64_t logged_ = 0;
-  std::uint64_t asked_ = 0, gone_ = 0, tokens_ = 0; ///< since the start
+  std::uint64_t notes_ = 0;
+  gateway_counts counts_;
   bool ticking_ = false;
 };
 

@@ -118,6 +118,7 @@ int parse_and_run(int argc, char** argv) {
   add_node(app, set, run);
   add_jobs(app, set, run);
   add_train(app, set, run);
+  add_serve(app, set, run);
   add_model(app, set, run);
   add_reference(app, set, run);
   for (auto& [command, unused] : run)

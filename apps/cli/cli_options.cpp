@@ -14,10 +14,6 @@
 #include <variant>
 
 namespace shoal::apps {
-namespace {
-
-/// For commands that cannot be undone.
-constexpr char no_question[] = "do not ask first; needed where no terminal is";
 
 void add_address(CLI::App& c, node_address& at) {
   c.add_option("--name", at.name,
@@ -32,12 +28,6 @@ void add_address(CLI::App& c, node_address& at) {
                "(default: your own, ~/.config/shoal/cluster.key)");
 }
 
-/// Of a folder that is to be written.
-std::string not_empty(const std::string& folder) {
-  return folder.empty() ? "is empty: name a folder" : std::string();
-}
-
-/// For commands that only ask: they may use a node elsewhere.
 void add_node_to_ask(CLI::App& c, node_address& at) {
   add_address(c, at);
   c.add_option("--peer", at.peers,
@@ -45,6 +35,16 @@ void add_node_to_ask(CLI::App& c, node_address& at) {
                "left out (default: the local node)")
     ->delimiter(',')
     ->check(wrong_peer);
+}
+
+namespace {
+
+/// For commands that cannot be undone.
+constexpr char no_question[] = "do not ask first; needed where no terminal is";
+
+/// Of a folder that is to be written.
+std::string not_empty(const std::string& folder) {
+  return folder.empty() ? "is empty: name a folder" : std::string();
 }
 
 /// The value of --watch; without a value the default time.
@@ -255,6 +255,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "such as 10.1.0.0/16. Every machine in such a network can read "
                 "and write this process's memory (default: none)")
     ->delimiter(',');
+  add_http(*c, o.http);
   c->add_option("--threads", o.threads, "threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,

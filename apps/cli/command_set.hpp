@@ -21,6 +21,7 @@ struct command_set {
   attach_options attach;
   leave_options leave;
   train_options train;
+  serve_options serve;
   plan_options plan;
   init_options init;
   generate_command generate;
@@ -38,6 +39,14 @@ struct command_set {
 using runner = std::function<int()>;
 using runners = std::map<CLI::App*, runner>;
 
+// Options that several commands have.
+
+void add_address(CLI::App& c, node_address& at);
+/// For commands that only ask: they may use a node elsewhere.
+void add_node_to_ask(CLI::App& c, node_address& at);
+/// The HTTP endpoint of a node in this process.
+void add_http(CLI::App& c, http_options& o);
+
 // One group of commands each: declares their options, which fill `set`.
 
 void add_node(CLI::App& app, command_set& set, runners& run);
@@ -45,5 +54,6 @@ void add_jobs(CLI::App& app, command_set& set, runners& run);
 void add_train(CLI::App& app, command_set& set, runners& run);
 void add_reference(CLI::App& app, command_set& set, runners& run);
 void add_model(CLI::App& app, command_set& set, runners& run);
+void add_serve(CLI::App& app, command_set& set, runners& run);
 
 } // namespace shoal::apps

@@ -5,6 +5,7 @@
 // codes; if it is not exit_done, a line on stderr says what to do.
 #pragma once
 
+#include "apps/common/http_front.hpp"
 #include "apps/terminal/exit_codes.hpp"
 
 #include <cstdint>
@@ -29,6 +30,7 @@ std::filesystem::path data_dir_of(const node_address& at);
 struct node_options {
   node_address at;
   std::string listen;
+  http_options http;
   std::vector<std::string> join;
   std::optional<std::string> cluster; ///< if left out, from the token
   std::filesystem::path hosts;
@@ -130,6 +132,24 @@ struct train_options {
   bool bigram = false;           ///< also prints a byte-bigram model's loss
 };
 int run_train(const train_options& o);
+
+struct serve_options {
+  node_address at;
+  std::filesystem::path model;
+  std::string name;               ///< empty: that of the folder
+  std::uint32_t pipelines = 1;    ///< that serve the model side by side
+  std::int32_t stages = -1;       ///< of each; -1: as few as it needs
+  std::string quantize;           ///< "bf16", "q8", "q4"; empty: as stored
+  std::string kv_type;            ///< empty: f32 if the weights are, else bf16
+  std::uint64_t context = 0;      ///< tokens; 0: the model's positions
+  std::uint64_t cache_tokens = 0; ///< 0: usual_cache_tokens()
+  bool detach = false;
+  bool json = false;
+  std::vector<std::string> join; ///< of the node in this process
+  int threads = 0;               ///< the same
+  http_options http;             ///< the same
+};
+int run_serve(const serve_options& o);
 
 struct plan_options {
   node_address at;

@@ -3,7 +3,7 @@
 #include "apps/common/json_documents.hpp"
 #include "apps/common/report.hpp"
 #include "apps/terminal/slow_work.hpp"
-#include "apps/train/follow.hpp" // checkpoints
+#include "apps/train/model_folder.hpp" // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"
 #include "kernels/backend.hpp"
@@ -74,41 +74,6 @@ const model::tokenizer* tokenizer_of(const Directory& directory) {
   for (const std::string& notice : directory.tokenizer->notices())
     std::cerr << "shoal: " << notice << "\n";
   return &*directory.tokenizer;
-}
-
-/// The model in a folder. For a run that has not ended, or that has gone on
-/// since it left a model, that is its newest checkpoint, which is reported on
-/// stderr.
-model::result<std::filesystem::path>
-model_in(const std::filesystem::path& folder) {
-  std::error_code error;
-  const auto all = checkpoints(folder);
-  if (std::filesystem::exists(folder / "config.json", error)) {
-    // A model has its checkpoint's file, or a copy, which is not older.
-    if (all.empty()
-        || std::filesystem::last_write_time(all.back().second / "config.json",
-                                            error)
-             <= std::filesystem::last_write_time(folder / "config.json", error)
-        || error)
-      return folder;
-    std::cerr << "shoal: the run in " << folder.string()
-              << " went on after it had left a model: this is its newest "
-                 "checkpoint, "
-              << all.back().second.string() << "\n";
-    return all.back().second;
-  }
-  if (!all.empty()) {
-    std::cerr << "shoal: the run in " << folder.string()
-              << " has not ended: this is its newest checkpoint, "
-              << all.back().second.string() << "\n";
-    return all.back().second;
-  }
-  if (std::filesystem::exists(folder / record_name, error))
-    return model::failure{
-      folder.string()
-      + " has no model yet: its run has not ended and has saved no checkpoint "
-        "so far (one comes every checkpoint.interval steps)"};
-  return folder; // its reader reports what is missing
 }
 
 const char* name_of(model::finish_reason r) {

@@ -299,12 +299,18 @@ int run_node(node_options o) {
                         || o.slurm || !o.join_token.empty());
   runtime::role_table roles;
   actors::add_builtin(roles);
+  std::unique_ptr<http_front> http;
   std::unique_ptr<runtime::node> node;
   try {
+    http = std::make_unique<http_front>(
+      o.http, [&out](const std::string& line) { out.say(line); });
+    http->open(roles);
     for (const auto& file : o.plugins)
       out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
                            + file.string() + ") loaded");
-    node = std::make_unique<runtime::node>(config_of(o, *memory, out), roles);
+    runtime::node_config config = config_of(o, *memory, out);
+    config.http = http->endpoint();
+    node = std::make_unique<runtime::node>(config, roles);
   } catch (const runtime::usage_error& e) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_usage;

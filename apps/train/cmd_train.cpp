@@ -8,6 +8,7 @@
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/progress.hpp"
+#include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
@@ -15,7 +16,6 @@
 #include "apps/terminal/signals.hpp"
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/detached_start.hpp"
-#include "apps/train/embedded_node.hpp"
 #include "apps/train/example_run.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/job_name.hpp"
@@ -149,7 +149,11 @@ private:
       return failure{"--detach needs a running node: start `shoal node`"};
     out_->say("notice", "no node runs here: training in this process");
     try {
-      embedded_ = std::make_unique<embedded_node>(o_, *out_);
+      embedded_ = std::make_unique<embedded_node>(
+        embedded_config{
+          "train", o_.join, o_.at.cluster_key, o_.threads,
+          o_.detach ? fs::path() : fs::path(o_.out / "checkpoint"), {}},
+        [out = out_.get()](const std::string& text) { out->aside(text); });
     } catch (const std::exception& e) {
       return failure{e.what()};
     }

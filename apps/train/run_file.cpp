@@ -373,7 +373,7 @@ read_text(const runtime::run_config& run, const tokenizer_files& trained) {
 }
 
 /// Of the user who runs this command.
-static std::string user_at_host() {
+std::string user_at_host() {
   char host[65] = {}; // Linux allows 64 bytes
   ::gethostname(host, sizeof host - 1);
   const passwd* user = ::getpwuid(::geteuid()); // commands have only one thread

@@ -64,4 +64,7 @@ read_text(const runtime::run_config& run, const tokenizer_files& trained);
 core::job_entry
 make_entry(const runtime::run_config& run, const std::string& name);
 
+/// "user@host" of this command, for display.
+std::string user_at_host();
+
 } // namespace shoal::apps

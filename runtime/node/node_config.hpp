@@ -67,6 +67,8 @@ struct node_config {
   /// Version of the program, for display: `shoal status` shows where peers
   /// differ. Cut to codec::version_bytes_max; if left out, peers get none.
   std::string version;
+  /// Where the program answers clients of models, "127.0.0.1:8000"; for display.
+  std::string http;
   bool witness = false; ///< votes, gets no work
   bool voter = true;    ///< false: works, votes only while it is alone
   int threads = 0;      ///< for computation; 0: all cores

@@ -202,6 +202,7 @@ status_input node::impl::now() const {
   in.self = self_;
   in.name = setup_.name;
   in.address = address_;
+  in.http = config_.http;
   in.data_dir = setup_.data_dir.string();
   in.links = mesh_->links().stats();
   for (auto& [peer, choice] : mesh_->pairs())

@@ -22,6 +22,7 @@ struct status_input {
   core::peer_id self{};
   std::string name;
   std::string address;
+  std::string http; ///< where clients of models are answered; empty: nowhere
   std::string data_dir;
   core::cluster::phase phase = core::cluster::phase::created;
   std::vector<core::peer_id> reachable;

@@ -1,10 +1,8 @@
-// apps/train/embedded_node.hpp -- the node that `train` starts in this process
-// if none is running, with its temporary folder.
+// apps/remote/embedded_node.hpp -- the node that a command starts in its process if
+// none is running, with its temporary folder.
 #pragma once
 
 #include "actors/supervisor.hpp"
-#include "apps/common/commands.hpp"
-#include "apps/common/progress.hpp"
 #include "apps/common/version.hpp"
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/stale_files.hpp"
@@ -18,40 +16,61 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace shoal::apps {
+
+struct embedded_config {
+  std::string name; ///< of the node
+  std::vector<std::string> join;
+  std::filesystem::path cluster_key;
+  int threads = 0;
+  /// A folder on another disk, for blobs that the node's disk refuses; empty:
+  /// none.
+  std::filesystem::path spare_in;
+  std::string http; ///< where it answers clients of models; for display
+};
 
 /// A node in this process and its directory, both removed at the end.
 class embedded_node {
 public:
-  embedded_node(const train_options& o, progress& out) : shows_(out) {
+  /// @param say takes the node's lines, on any thread
+  /// @param roles to add to the built-in ones, or instead of those of the same
+  /// name
+  embedded_node(const embedded_config& e,
+                std::function<void(const std::string&)> say,
+                const runtime::role_table& more = {})
+    : shows_(std::move(say)) {
     runtime::remove_abandoned_dirs(std::filesystem::temp_directory_path(),
                                    runtime::train_folder);
     folder_ = std::filesystem::temp_directory_path()
               / (runtime::train_folder + std::to_string(getpid()));
     make_own(folder_);
     runtime::node_config c;
-    c.name = "train";
+    c.name = e.name;
     c.version = program_version();
     c.data_dir = folder_;
-    c.join = o.join;
-    c.cluster_key_file = o.at.cluster_key;
-    c.threads = o.threads;
+    c.join = e.join;
+    c.cluster_key_file = e.cluster_key;
+    c.threads = e.threads;
+    c.http = e.http;
     c.embedded = true;
-    if (!o.detach) {
-      const auto all = o.out / "checkpoint";
-      remove_spares(all); // of commands that were killed: the folder is ours
-      spare_ = all / (spare_name + std::to_string(getpid()));
+    if (!e.spare_in.empty()) {
+      remove_spares(e.spare_in); // of commands that were killed: it is ours
+      spare_ = e.spare_in / (spare_name + std::to_string(getpid()));
       c.spare_blobs = spare_;
     }
     c.discover = false;
     c.observer = &shows_;
     runtime::role_table roles;
     actors::add_builtin(roles);
+    for (const auto& [name, role] : more)
+      roles[name] = role;
     node_ = std::make_unique<runtime::node>(c, roles);
   }
   ~embedded_node() {
@@ -104,14 +123,15 @@ private:
   /// The command shows its job's log, and the reason of a failure: not twice.
   class node_lines final : public runtime::node_observer {
   public:
-    explicit node_lines(progress& out) : out_(out) {}
+    explicit node_lines(std::function<void(const std::string&)> say)
+      : say_(std::move(say)) {}
     void say(const std::string& text) override {
       if (!text.starts_with("[job] "))
-        out_.aside(text);
+        say_(text);
     }
 
   private:
-    progress& out_;
+    std::function<void(const std::string&)> say_;
   };
 
   static constexpr const char* spare_name = ".spare-";

@@ -1,0 +1,69 @@
+// apps/cli/serve_options.cpp -- serving models over HTTP.
+#include "apps/cli/command_set.hpp"
+
+namespace shoal::apps {
+
+void add_http(CLI::App& c, http_options& o) {
+  c.add_option("--http", o.listen,
+               "ADDR:PORT at which the node answers clients of models that are "
+               "served; off: nowhere (default: port 8000 of loopback, or the "
+               "next free one)");
+  c.add_option(
+    "--api-keys", o.api_keys,
+    "file with the hashes of the keys that clients must have; needed "
+    "for an address other than loopback (default: none)");
+}
+
+void add_serve(CLI::App& app, command_set& set, runners& run) {
+  serve_options& o = set.serve;
+  CLI::App* c = app.add_subcommand(
+    "serve", "serve a model over the shoal: every peer answers OpenAI's API");
+  c->add_option("MODEL_DIR", o.model,
+                "Hugging Face directory, or the folder of a run: of one that "
+                "has not ended, its newest checkpoint")
+    ->required();
+  c->add_option(
+    "--as", o.name,
+    "name by which clients ask for it (default: that of the folder)");
+  c->add_option(
+     "--replicas", o.pipelines,
+     "pipelines that serve it side by side, each on peers of its own")
+    ->check(CLI::Range(1, 64));
+  c->add_option("--stages", o.stages,
+                "peers that share the layers of a pipeline "
+                "(default: as few as its memory needs)")
+    ->check(CLI::Range(1, 64));
+  c->add_option("--quantize", o.quantize,
+                "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
+                "(default: as the files have them)")
+    ->check(CLI::IsMember({"bf16", "q8", "q4"}));
+  c->add_option("--kv-type", o.kv_type,
+                "data type of the KV cache; q8: 8.5 bits a value "
+                "(default: f32 if the weights are f32, else bf16)")
+    ->check(CLI::IsMember({"f32", "bf16", "q8"}));
+  c->add_option("--context", o.context,
+                "most tokens of a prompt and its completion "
+                "(default: the model's max_position_embeddings)")
+    ->type_name("TOKENS")
+    ->check(CLI::Range(1, 1 << 17));
+  c->add_option("--cache-tokens", o.cache_tokens,
+                "tokens of all requests that the KV cache of a pipeline holds "
+                "(default: 16 contexts, at most 32768, at least one)")
+    ->type_name("TOKENS")
+    ->check(CLI::Range(16, 1 << 27));
+  c->add_flag("--detach", o.detach,
+              "end when the model is ready; the shoal goes on serving it until "
+              "`shoal cancel`");
+  add_address(*c, o.at);
+  c->add_option("--join", o.join,
+                "without a local node: host:port of peers of the shoal whose "
+                "member this process becomes (default: none)");
+  add_http(*c, o.http);
+  c->add_option("--threads", o.threads,
+                "without a local node: threads for computation; 0: all cores")
+    ->check(CLI::Range(0, 1024));
+  c->add_flag("--json", o.json, "one JSON line per event on stdout");
+  run[c] = [&o] { return run_serve(o); };
+}
+
+} // namespace shoal::apps

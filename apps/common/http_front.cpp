@@ -1,0 +1,54 @@
+// apps/common/http_front.cpp -- listens, with keys if there are some.
+#include "apps/common/http_front.hpp"
+
+#include "actors/serving/gateway_door.hpp"
+#include "apps/common/version.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/http/http_server.hpp"
+
+namespace shoal::apps {
+
+static constexpr char usual_listen[] = "127.0.0.1:8000";
+
+http_front::http_front(const http_options& o,
+                       std::function<void(const std::string&)> say)
+  : door_(actors::make_gateway_door(program_version())) {
+  if (o.listen == "off")
+    return;
+  runtime::http_config c;
+  c.listen = o.listen.empty() ? usual_listen : o.listen;
+  c.next_free_port = o.listen.empty();
+  c.open_paths = actors::open_paths();
+  c.log = [say](const std::string& line) { say("[http] " + line); };
+  if (!o.api_keys.empty()) {
+    auto keys = runtime::api_keys::load(o.api_keys);
+    if (!keys)
+      throw runtime::usage_error("--api-keys: " + keys.message());
+    c.keys = std::make_shared<const runtime::api_keys>(*std::move(keys));
+  }
+  try {
+    server_ =
+      std::make_unique<runtime::http_server>(c, actors::handler_of(door_));
+  } catch (const runtime::usage_error&) {
+    throw;
+  } catch (const runtime::setup_error& e) {
+    if (!o.listen.empty())
+      throw;
+    say("[http] no endpoint for clients of models: " + std::string(e.what()));
+    return;
+  }
+  endpoint_ = server_->endpoint();
+}
+
+http_front::~http_front() = default;
+
+void http_front::open(runtime::role_table& roles) {
+  actors::open_gateway(roles, door_);
+}
+
+void http_front::drain(std::chrono::milliseconds grace) {
+  if (server_)
+    server_->stop(grace);
+}
+
+} // namespace shoal::apps

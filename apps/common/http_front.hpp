@@ -1,0 +1,50 @@
+// apps/common/http_front.hpp -- the HTTP endpoint of the node in this process.
+//
+// Threads: the server's own. Errors: usage_error for what the user gave; if no
+// port can be had, and none was asked for, the node works without an endpoint.
+#pragma once
+
+#include "runtime/context.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace shoal::actors {
+class gateway_door;
+}
+namespace shoal::runtime {
+class http_server;
+}
+
+namespace shoal::apps {
+
+struct http_options {
+  /// ADDRESS:PORT; empty: loopback, port 8000 or the next free one; "off": none.
+  std::string listen;
+  std::filesystem::path api_keys; ///< empty: none are asked for
+};
+
+class http_front {
+public:
+  /// Listens. @param say takes lines for users, on any thread
+  http_front(const http_options& o,
+             std::function<void(const std::string&)> say);
+  ~http_front();
+
+  /// To be called before the node starts: its gateway will answer here.
+  void open(runtime::role_table& roles);
+  /// "127.0.0.1:8000"; empty: there is no endpoint.
+  const std::string& endpoint() const noexcept { return endpoint_; }
+  /// Accepts no more requests, and waits for those that are being answered.
+  void drain(std::chrono::milliseconds grace);
+
+private:
+  std::shared_ptr<actors::gateway_door> door_;
+  std::unique_ptr<runtime::http_server> server_;
+  std::string endpoint_;
+};
+
+} // namespace shoal::apps

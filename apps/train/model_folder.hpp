@@ -1,0 +1,16 @@
+// apps/train/model_folder.hpp -- the model in a folder that a user names.
+#pragma once
+
+#include "runtime/core/result.hpp"
+
+#include <filesystem>
+
+namespace shoal::apps {
+
+/// The model in a folder. For a run that has not ended, or that has gone on
+/// since it left a model, that is its newest checkpoint, which is reported on
+/// stderr.
+model::result<std::filesystem::path>
+model_in(const std::filesystem::path& folder);
+
+} // namespace shoal::apps

@@ -1,0 +1,191 @@
+# tests/apps/serve_test.py -- models that are served, as clients see them.
+import http.client
+import json
+import re
+import signal
+import threading
+
+from support import DEADLINE_S, World, main
+
+PROMPTS = ["The cod of file 3", "A herring", "x", "The sprat of file 9 is the "
+           "same as that of file 10, and so on, for all of them"]
+
+
+class Endpoint:
+    """OpenAI's API at an address."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def connect(self):
+        return http.client.HTTPConnection(self.address, timeout=DEADLINE_S)
+
+    def get(self, path):
+        with_close = self.connect()
+        with_close.request("GET", path)
+        answer = with_close.getresponse()
+        body = answer.read().decode()
+        with_close.close()
+        return answer.status, body
+
+    def post(self, body, path="/v1/completions"):
+        connection = self.connect()
+        connection.request("POST", path, body if isinstance(body, str)
+                           else json.dumps(body),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, json.loads(text)
+
+    def stream(self, body, each=None):
+        """Texts of the choices, by the events of a stream."""
+        connection = self.connect()
+        connection.request("POST", "/v1/completions",
+                           json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            return answer.status, answer.read().decode()
+        texts, done = {}, False
+        for line in answer:
+            line = line.decode().rstrip("\n")
+            if line == "data: [DONE]":
+                done = True
+            elif line.startswith("data: "):
+                event = json.loads(line[6:])
+                if "error" in event:
+                    return 500, event
+                for choice in event["choices"]:
+                    texts[choice["index"]] = (
+                        texts.get(choice["index"], "") + choice["text"])
+                if each:
+                    each(texts)
+        connection.close()
+        return (200 if done else 0), texts
+
+
+class Serve(World):
+    def setUp(self):
+        super().setUp()
+        self.succeed("init", self.tiny_run(), "--out", "m")
+
+    def alone(self, prompt, tokens=24, **options):
+        """What `generate` makes of a prompt."""
+        flags = [f for k, v in options.items()
+                 for f in ("--" + k.replace("_", "-"), v)]
+        lines = self.succeed("generate", "m", "--prompt", prompt, "--json",
+                             "--max-tokens", tokens, *flags)
+        return self.events(lines)[-1]["text"]
+
+    def serve(self, *flags):
+        process = self.start("serve", "m", *flags)
+        line = process.wait_line(lambda line: " is served at http://" in line)
+        return process, Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
+
+    def test_one_process_answers_as_generate_does(self):
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0")
+        self.assertEqual(at.get("/ready")[0], 200)
+        models = json.loads(at.get("/v1/models")[1])
+        self.assertEqual([m["id"] for m in models["data"]], ["tiny"])
+        for prompt in PROMPTS:
+            body = {"model": "tiny", "prompt": prompt, "max_tokens": 24,
+                    "temperature": 0}
+            status, answer = at.post(body)
+            self.assertEqual(status, 200, answer)
+            expected = self.alone(prompt, temperature=0)
+            self.assertEqual(answer["choices"][0]["text"], expected)
+            self.assertEqual(answer["usage"]["completion_tokens"], 24)
+            self.assertEqual(at.stream(body), (200, {0: expected}))
+        # Sampled: the seed decides, alone and among others.
+        body = {"model": "tiny", "prompt": PROMPTS[1], "max_tokens": 24,
+                "temperature": 0.9, "seed": 11}
+        expected = self.alone(PROMPTS[1], temperature=0.9, seed=11)
+        self.assertEqual(at.post(body)[1]["choices"][0]["text"], expected)
+        several = at.post({**body, "n": 3})[1]["choices"]
+        self.assertEqual(several[0]["text"], expected)
+        self.assertEqual(len({c["text"] for c in several}), 3)
+        cut = at.post({**body, "stop": expected[5:8]})[1]["choices"][0]
+        self.assertEqual(cut["text"], expected[:expected.index(expected[5:8])])
+        self.assertEqual(cut["finish_reason"], "stop")
+        self.mistakes(at)
+        self.assertIn("shoal_requests_total", at.get("/metrics")[1])
+        process.wait_line(lambda line: "completions" in line and "200" in line)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
+    def mistakes(self, at):
+        for body, status, param in (
+                ("{", 400, None),
+                ({"model": "other", "prompt": "x"}, 404, "model"),
+                ({"model": "tiny", "prompt": "x" * 300}, 400, "prompt"),
+                ({"model": "tiny", "prompt": "x", "max_tokens": 256}, 400,
+                 "max_tokens"),
+                ({"model": "tiny", "prompt": [1, 256]}, 400, "prompt"),
+                ({"model": "tiny", "prompt": "x", "temperature": "hot"}, 400,
+                 "temperature")):
+            told, answer = at.post(body)
+            self.assertEqual(told, status, answer)
+            if param:
+                self.assertEqual(answer["error"]["param"], param, answer)
+        self.assertEqual(at.get("/v1/nothing")[0], 404)
+
+    def test_streams_survive_the_death_of_a_stage(self):
+        names = ("one", "two", "three")
+        nodes, at = {}, {}
+        for name in names:
+            nodes[name] = self.start("node", "--threads", 1, "--name", name,
+                                     "--http", "127.0.0.1:0")
+            nodes[name].wait_line(lambda line: line.startswith("ready:"))
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        for name in names:
+            status = json.loads(self.succeed("status", "--json", "--name",
+                                             name))
+            at[name] = Endpoint(status["http"])
+        self.succeed("serve", "m", "--as", "tiny", "--stages", 2, "--detach",
+                     "--name", "one")
+        peers = {p["id"]: p["name"] for p in status["peers"]}
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        stages = [s for s in names if s in str(job)]
+        self.assertTrue(stages, job)
+        expected = [self.alone(p, 150, temperature=0) for p in PROMPTS]
+        outside = self.one_outside(job, peers)
+        results, begun = {}, threading.Semaphore(0)
+
+        def one_stream(i):
+            told = [False]
+
+            def each(texts):
+                if not told[0] and len(texts.get(0, "")) > 10:
+                    told[0] = True
+                    begun.release()
+            results[i] = at[outside].stream(
+                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": 150,
+                 "temperature": 0}, each)
+
+        threads = [threading.Thread(target=one_stream, args=(i,))
+                   for i in range(len(PROMPTS))]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        dies = next(n for n in names if n != outside)
+        nodes[dies].end(signal.SIGKILL)
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        for i, text in enumerate(expected):
+            self.assertEqual(results.get(i), (200, {0: text}))
+        self.succeed("cancel", "tiny", "--name", outside)
+
+    @staticmethod
+    def one_outside(job, peers):
+        """The node that has no stage."""
+        at_work = json.dumps(job.get("stages", job))
+        for peer, name in peers.items():
+            if peer not in at_work and f'"{name}"' not in at_work:
+                return name
+        raise AssertionError(f"all are at work: {job}")
+
+
+if __name__ == "__main__":
+    main()
