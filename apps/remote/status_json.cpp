@@ -100,6 +100,7 @@ const json& pattern() {
     {"epoch", 0u},
     {"id", ""},
     {"self", ""},
+    {"http?", ""},
     {"name", ""},
     {"state", ""},
     {"waiting?", ""},
