@@ -339,6 +339,22 @@ BOOST_AUTO_TEST_CASE(a_cache_takes_the_bytes_of_its_pages) {
              < paged_cache::page_bytes(rig.config, 1, kv_type::f32));
 }
 
+BOOST_DATA_TEST_CASE(smaller_caches_give_near_logits, golden_families, name) {
+  inference_rig rig(golden_folder() / name);
+  const auto ids = some_ids(rig.config, 60);
+  const auto exact = rig.logits(ids, 60, kv_type::f32);
+  const auto error = [&](kv_type kv) {
+    return relative_error(rig.logits(ids, 60, kv), exact);
+  };
+  const double bf16 = error(kv_type::bf16), q8 = error(kv_type::q8);
+  BOOST_TEST_MESSAGE(name << ": logits differ by " << bf16 << " with keys and "
+                          << "values in bf16, by " << q8 << " in q8");
+  BOOST_TEST(bf16 > 0);
+  BOOST_TEST(bf16 < 1e-2);
+  BOOST_TEST(q8 > 0);
+  BOOST_TEST(q8 < 3e-2);
+}
+
 BOOST_AUTO_TEST_CASE(the_type_of_the_cache_follows_the_weights) {
   const auto usual = [](const char* model, weight_choice choice) {
     return usual_kv_type(*inference_rig(golden_folder() / model, choice).stage);
