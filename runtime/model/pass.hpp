@@ -1,8 +1,8 @@
 // runtime/model/pass.hpp -- a computation in segments, between which it may
 // leave the device.
 //
-// The forward pass, B and W of a microbatch, and the step of a decoder, are
-// passes. A segment computes without waiting for anybody. It may end at a named
+// The forward pass, B and W of a microbatch, and a batch of rows of
+// generation, are passes. A segment computes without waiting for anybody. It may end at a named
 // exchange: the data that devices which share a block have to exchange before
 // the next segment may run. Nobody else holds a part of a block today, so no
 // exchange has anything to do, and a pass may run from end to end:
@@ -36,7 +36,7 @@
 // Shapes:    T rows (tokens of the microbatch), D width; S = T * k rows with
 //            experts, k for each token (kernels/routing.hpp).
 // Threads:   one call at a time per device; all of them on its thread.
-// Ownership: a pass belongs to its caller. It refers to its stage or decoder,
+// Ownership: a pass belongs to its caller. It refers to its stage or cache,
 //            and to the memory that it was given, until it is destroyed.
 //            An exchange is a view of activations, valid until the next call.
 // Errors:    none. A pass that is destroyed before its end leaves its

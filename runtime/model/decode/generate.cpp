@@ -120,14 +120,26 @@ generate(inference_stage& model, const tokenizer* by,
   const std::size_t room = config.max_position_embeddings - prompt.size();
   const std::size_t positions =
     prompt.size() + std::min(options.max_tokens, room);
-  paged_cache cache(model, core::pages_for(positions),
-                    kv.value_or(usual_kv_type(model)));
+  const std::size_t pages = core::pages_for(positions);
+  std::size_t window_pages =
+    paged_cache::window_pages_for(config, batch_rows_max);
+  if (window_pages >= pages)
+    window_pages = 0;
+  paged_cache cache(model, pages, kv.value_or(usual_kv_type(model)),
+                    window_pages);
   generation state(config, by, options, room);
   state.after(prompt);
   aligned_buffer logits(config.vocab_size);
-  cache.compute(one_sequence(0, prompt.size(), 1), prompt, {}, {},
-                logits.span());
-  std::size_t position = prompt.size();
+  std::size_t position = 0;
+  const auto append = [&](std::span<const token_id> ids, bool last) {
+    cache.compute(
+      one_sequence(position, ids.size(), last ? 1 : 0, window_pages), ids, {},
+      {}, last ? logits.span() : std::span<float>());
+    position += ids.size();
+  };
+  while (prompt.size() - position > batch_rows_max)
+    append(prompt.subspan(position, batch_rows_max), false);
+  append(prompt.subspan(position), true);
 
   generated all;
   while (state.finish() == finish_reason::none) {
@@ -145,8 +157,7 @@ generate(inference_stage& model, const tokenizer* by,
       break;
     }
     if (state.finish() == finish_reason::none)
-      cache.compute(one_sequence(position++, 1, 1), {&token.id, 1}, {}, {},
-                    logits.span());
+      append({&token.id, 1}, true);
   }
   return all;
 }

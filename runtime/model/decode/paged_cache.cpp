@@ -34,13 +34,27 @@ kv_type usual_kv_type(const inference_stage& stage) {
 }
 
 paged_cache::paged_cache(inference_stage& stage, std::size_t pages,
-                         kv_type type)
-  : stage_(stage), pages_(pages), type_(type) {
+                         kv_type type, std::size_t window_pages)
+  : stage_(stage), pages_(pages), window_pages_(window_pages), type_(type) {
   SHOAL_ASSERT(pages >= 1);
-  const std::uint64_t bytes = page_bytes(stage.config(), 1, type) * pages;
+  const std::uint64_t bytes = page_bytes(stage.config(), 1, type);
   for (const inference_unit& unit : stage.units())
     if (unit.unit() != 0 && unit.unit() != stage.layout().head_unit())
-      blocks_.emplace_back(bytes / sizeof(float));
+      blocks_.emplace_back(
+        bytes * (windowed(unit.unit()) ? window_pages : pages) / sizeof(float));
+}
+
+/// Whether a block has pages of its own.
+bool paged_cache::windowed(unit_index unit) const {
+  return window_pages_ != 0 && window_of(stage_.config(), unit - 1) != 0;
+}
+
+std::size_t
+paged_cache::window_pages_for(const model_config& config, std::size_t rows) {
+  for (std::uint64_t layer = 0; layer != config.num_hidden_layers; ++layer)
+    if (const std::uint64_t window = window_of(config, layer); window != 0)
+      return core::pages_for(window + rows - 1) + 1;
+  return 0;
 }
 
 std::uint64_t paged_cache::page_bytes(const model_config& config,
@@ -59,20 +73,37 @@ std::uint64_t paged_cache::bytes() const noexcept {
 
 bool paged_cache::accepts(const row_batch& batch) const {
   const std::size_t positions = stage_.config().max_position_embeddings;
+  for (const row_batch::sequence& s : batch.sequences)
+    if (s.rows == 0 || s.logits > s.rows || s.first >= positions
+        || s.rows > positions - s.first)
+      return false;
+  return !batch.sequences.empty() && accepts_pages(batch, false)
+         && (window_pages_ == 0 || accepts_pages(batch, true));
+}
+
+/// Pages that a window hides are not looked at.
+bool paged_cache::accepts_pages(const row_batch& batch, bool of_windows) const {
+  const std::size_t window = of_windows ? stage_.config().sliding_window : 0;
+  const std::size_t limit = of_windows ? window_pages_ : pages_;
   std::vector<core::page_id> written;
   for (const row_batch::sequence& s : batch.sequences) {
-    if (s.rows == 0 || s.logits > s.rows || s.first >= positions
-        || s.rows > positions - s.first
-        || s.pages.size() < core::pages_for(s.first + s.rows)
-        || std::ranges::any_of(s.pages, [&](auto p) { return p >= pages_; }))
+    const auto& pages = of_windows ? s.window_pages : s.pages;
+    const std::size_t end = core::pages_for(s.first + s.rows);
+    if (pages.size() < end)
       return false;
-    for (std::size_t p = s.first / core::page_tokens;
-         p != core::pages_for(s.first + s.rows); ++p)
-      written.push_back(s.pages[p]);
+    const auto page = [&](std::size_t position) {
+      return pages.begin() + std::ptrdiff_t(position / core::page_tokens);
+    };
+    const std::size_t seen =
+      window != 0 && s.first >= window ? s.first + 1 - window : 0;
+    if (std::any_of(page(seen), pages.begin() + std::ptrdiff_t(end),
+                    [&](core::page_id p) { return p >= limit; }))
+      return false;
+    written.insert(written.end(), page(s.first),
+                   pages.begin() + std::ptrdiff_t(end));
   }
   std::ranges::sort(written);
-  return !batch.sequences.empty()
-         && std::ranges::adjacent_find(written) == written.end();
+  return std::ranges::adjacent_find(written) == written.end();
 }
 
 /// A batch goes through the blocks in parts of batch_rows_max rows.
@@ -135,9 +166,11 @@ private:
     part_ = std::min(batch_rows_max, rows_ - first_);
     positions_.clear();
     pieces_.clear();
+    window_pieces_.clear();
     each_piece([&](const row_batch::sequence& s, std::size_t row, std::size_t,
                    std::size_t count) {
       pieces_.push_back({s.pages, s.first + row, count});
+      window_pieces_.push_back({s.window_pages, s.first + row, count});
       for (std::size_t r = 0; r != count; ++r)
         positions_.push_back(static_cast<std::int32_t>(s.first + row + r));
     });
@@ -156,12 +189,15 @@ private:
 
   void begin_block() {
     const model_config& config = stage_.config();
+    const inference_unit& unit =
+      stage_.units_[next_ + (stage_.has_embedding() ? 1 : 0)];
+    const bool windowed = cache_.windowed(unit.unit());
     const kernels::kv_pages pages{
-      reinterpret_cast<std::byte*>(cache_.blocks_[next_].data()), cache_.pages_,
-      cache_.type_, config.num_key_value_heads, config.head_dim};
-    block_ = begin_block_cached(
-      *c_, stage_.units_[next_ + (stage_.has_embedding() ? 1 : 0)],
-      x_TD_.matrix(), pages, pieces_);
+      reinterpret_cast<std::byte*>(cache_.blocks_[next_].data()),
+      windowed ? cache_.window_pages_ : cache_.pages_, cache_.type_,
+      config.num_key_value_heads, config.head_dim};
+    block_ = begin_block_cached(*c_, unit, x_TD_.matrix(), pages,
+                                windowed ? window_pieces_ : pieces_);
   }
 
   void end_part() {
@@ -235,8 +271,8 @@ private:
   // Of the part in progress.
   std::size_t part_ = 0; ///< rows
   std::vector<std::int32_t> positions_;
-  std::vector<paged_rows> pieces_; ///< of sequences
-  std::optional<block_context> c_; ///< empty between parts
+  std::vector<paged_rows> pieces_, window_pieces_; ///< of sequences
+  std::optional<block_context> c_;                 ///< empty between parts
   activation x_TD_;
   std::size_t next_ = 0; ///< block
   std::unique_ptr<pass> block_;

@@ -45,21 +45,31 @@ inline constexpr std::size_t batch_rows_max = 512;
 
 class paged_cache {
 public:
-  /// Reserves the memory of all pages. @pre pages >= 1
-  paged_cache(inference_stage& stage, std::size_t pages, kv_type type);
+  /// Reserves the memory of all pages. If `window_pages` is not 0, blocks with a
+  /// window have memory for that many pages only, which have numbers of their own
+  /// (row_batch::sequence::window_pages). @pre pages >= 1
+  paged_cache(inference_stage& stage, std::size_t pages, kv_type type,
+              std::size_t window_pages = 0);
 
   /// The bytes of one page of `blocks` blocks.
   static std::uint64_t
   page_bytes(const model_config& config, std::size_t blocks, kv_type type);
 
+  /// The pages of blocks with a window that a sequence needs at once, if its rows
+  /// come in batches of at most `rows` of them. 0: no block has one.
+  static std::size_t
+  window_pages_for(const model_config& config, std::size_t rows);
+
   std::size_t pages() const noexcept { return pages_; }
+  /// 0: blocks with a window have all pages, like others.
+  std::size_t window_pages() const noexcept { return window_pages_; }
   kv_type type() const noexcept { return type_; }
   /// All pages, of all blocks.
   std::uint64_t bytes() const noexcept;
 
   /// Whether a batch, perhaps of another machine, keeps the rules: it has rows,
   /// positions and pages exist, each sequence has the pages of its positions, and
-  /// no page is written by two of them.
+  /// no page is written twice.
   [[nodiscard]] bool accepts(const row_batch& batch) const;
 
   /// Begins to compute a batch. The first stage reads `ids`, others `hidden_in`.
@@ -81,8 +91,11 @@ public:
 private:
   class batch_pass;
 
+  bool windowed(unit_index unit) const;
+  bool accepts_pages(const row_batch& batch, bool of_windows) const;
+
   inference_stage& stage_;
-  std::size_t pages_;
+  std::size_t pages_, window_pages_;
   kv_type type_;
   std::vector<aligned_buffer> blocks_; ///< per block: all pages
 };

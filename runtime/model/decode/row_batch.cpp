@@ -19,11 +19,17 @@ std::size_t row_batch::logits() const noexcept {
   return sum;
 }
 
-row_batch
-one_sequence(std::size_t first, std::size_t rows, std::size_t logits) {
+row_batch one_sequence(std::size_t first, std::size_t rows, std::size_t logits,
+                       std::size_t window_pages) {
   std::vector<core::page_id> pages(core::pages_for(first + rows));
   std::iota(pages.begin(), pages.end(), core::page_id{0});
-  return {{{first, rows, std::move(pages), logits}}};
+  row_batch out{{{first, rows, pages, logits, {}}}};
+  if (window_pages != 0) {
+    for (core::page_id& page : pages)
+      page %= static_cast<core::page_id>(window_pages);
+    out.sequences.front().window_pages = std::move(pages);
+  }
+  return out;
 }
 
 } // namespace shoal::model

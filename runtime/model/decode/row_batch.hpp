@@ -21,6 +21,9 @@ struct row_batch {
     std::vector<core::page_id> pages; ///< of all positions up to its last row
     std::size_t logits = 0; ///< the last rows whose logits are computed
                             ///< (0: a piece of a prompt, but not its end)
+    /// As `pages`, in blocks with a window, if the cache keeps only windows
+    /// (paged_cache.hpp). Entries of positions that no row sees may be anything.
+    std::vector<core::page_id> window_pages = {};
   };
   std::vector<sequence> sequences; ///< rows in this order, one behind the other
 
@@ -30,8 +33,10 @@ struct row_batch {
 };
 
 /// A batch of one sequence in pages 0, 1, 2 and so on: for a cache that holds no
-/// other.
+/// other. If `window_pages` is not 0, blocks with a window use that many pages in
+/// turn.
 [[nodiscard]] row_batch
-one_sequence(std::size_t first, std::size_t rows, std::size_t logits);
+one_sequence(std::size_t first, std::size_t rows, std::size_t logits,
+             std::size_t window_pages = 0);
 
 } // namespace shoal::model

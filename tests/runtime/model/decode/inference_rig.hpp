@@ -19,7 +19,8 @@ public:
   /// The stages begin with units 0 and `cuts`.
   pipeline(std::span<const model::inference_unit> units,
            std::vector<model::unit_index> cuts, kernels::backend& device,
-           std::size_t pages, std::optional<model::kv_type> kv = {}) {
+           std::size_t pages, std::optional<model::kv_type> kv = {},
+           std::size_t window_pages = 0) {
     cuts.insert(cuts.begin(), 0);
     cuts.push_back(static_cast<model::unit_index>(units.size()));
     for (std::size_t s = 0; s + 1 != cuts.size(); ++s) {
@@ -28,7 +29,7 @@ public:
         device));
       caches_.push_back(std::make_unique<model::paged_cache>(
         *stages_.back(), pages,
-        kv.value_or(model::usual_kv_type(*stages_.back()))));
+        kv.value_or(model::usual_kv_type(*stages_.back())), window_pages));
     }
   }
 

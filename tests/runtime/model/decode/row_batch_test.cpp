@@ -5,6 +5,7 @@
 // kernels/README.md). Method: each sequence token by token in a cache of its own
 // gives what is expected; then the same tokens go in batches of several sequences,
 // prompts beside single tokens, in scattered and in shared pages.
+#include "runtime/model/decode/generate.hpp"
 #include "tests/runtime/model/decode/inference_rig.hpp"
 #include "tests/support/kv_memory.hpp"
 
@@ -238,6 +239,94 @@ BOOST_AUTO_TEST_CASE(batches_that_break_a_rule_are_refused) {
   BOOST_TEST(!accepts({{0, 20, {3, 3}, 1}}));
 }
 
+// Mistral has windows in all blocks, Gemma 2 in every other one.
+BOOST_DATA_TEST_CASE(a_cache_of_windows_gives_the_same_logits,
+                     bdata::make({"tiny_mistral", "tiny_gemma2", "tiny_qwen2",
+                                  "tiny_llama3"})
+                       * bdata::make(kv_types),
+                     name, kv) {
+  inference_rig rig(golden_folder() / name);
+  const auto texts = texts_for(rig.config, {120, 101});
+  const auto expected = alone(rig, texts, kv);
+  const std::size_t V = rig.config.vocab_size, rows = 20;
+  const std::size_t each = paged_cache::window_pages_for(rig.config, rows);
+  BOOST_TEST((each == 0) == (std::string_view(name) == "tiny_llama3"));
+  BOOST_TEST(each <= 3u); // of 8
+  pipeline stages(rig.units, {2}, *rig.device, 16, kv, 2 * each);
+  std::size_t position[] = {0, 0};
+  for (const std::size_t count : {20, 1, 20, 3, 1, 20, 16, 20}) {
+    row_batch batch;
+    std::vector<token_id> ids;
+    for (const std::size_t s : {0, 1}) {
+      // The second one has pages above those of the first, and always one row
+      // less.
+      const std::size_t n = std::max<std::size_t>(1, count - s);
+      auto one = one_sequence(position[s], n, n, each).sequences.front();
+      for (core::page_id& page : one.pages)
+        page += static_cast<core::page_id>(8 * s);
+      for (core::page_id& page : one.window_pages)
+        page += static_cast<core::page_id>(each * s);
+      batch.sequences.push_back(one);
+      const auto& text = texts[s];
+      ids.insert(ids.end(), text.begin() + std::ptrdiff_t(position[s]),
+                 text.begin() + std::ptrdiff_t(position[s] + n));
+    }
+    const auto logits = stages.compute(batch, ids);
+    std::size_t row = 0;
+    for (const std::size_t s : {0, 1}) {
+      const std::size_t n = batch.sequences[s].rows;
+      BOOST_TEST(std::memcmp(&logits[row * V], &expected[s][position[s] * V],
+                             n * V * sizeof(float))
+                   == 0,
+                 "sequence " << s << " from position " << position[s]);
+      position[s] += n;
+      row += n;
+    }
+  }
+  BOOST_TEST(position[0] == 101u);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_with_a_window_need_memory_only_for_it) {
+  inference_rig rig(golden_folder() / "tiny_gemma2"); // blocks 0 and 2 of 3
+  const paged_cache cache(*rig.stage, 1000, kv_type::bf16, 4);
+  BOOST_TEST(cache.bytes()
+             == 1008 * paged_cache::page_bytes(rig.config, 1, kv_type::bf16));
+  row_batch batch = one_sequence(100, 1, 1, 4);
+  BOOST_TEST(cache.accepts(batch));
+  batch.sequences[0].window_pages[0] = 1000; // not seen from position 100
+  BOOST_TEST(cache.accepts(batch));
+  batch.sequences[0].window_pages[6] = 4;
+  BOOST_TEST(!cache.accepts(batch));
+  batch.sequences[0].window_pages.clear();
+  BOOST_TEST(!cache.accepts(batch));
+}
+
+// Longer than a window and than a batch: the ring of pages goes round.
+BOOST_AUTO_TEST_CASE(long_texts_of_models_with_windows_are_those_without_ring) {
+  temporary_folder folder;
+  auto config = tiny_family("mistral");
+  config.max_position_embeddings = 1400;
+  config.sliding_window = 40;
+  save_random(folder / "m", config);
+  inference_rig rig(folder / "m");
+  const auto ids = some_ids(config, 1300);
+  generate_options options;
+  options.temperature = 0;
+  options.max_tokens = 60;
+  options.stop_at_eos = false;
+  const auto made = generate(*rig.stage, nullptr, ids, options);
+  BOOST_REQUIRE(made);
+  auto all = ids;
+  all.insert(all.end(), made->ids.begin(), made->ids.end() - 1);
+  const auto logits = rig.logits(all, all.size());
+  for (std::size_t i = 0; i != made->ids.size(); ++i) {
+    const auto row = std::span(logits).subspan(
+      (ids.size() - 1 + i) * config.vocab_size, config.vocab_size);
+    BOOST_TEST(token_id(std::ranges::max_element(row) - row.begin())
+               == made->ids[i]);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_takes_the_bytes_of_its_pages) {
   inference_rig rig(golden_folder() / "tiny_mixtral");
   const auto layers = rig.config.num_hidden_layers;
@@ -248,6 +337,24 @@ BOOST_AUTO_TEST_CASE(a_cache_takes_the_bytes_of_its_pages) {
   }
   BOOST_TEST(paged_cache::page_bytes(rig.config, 1, kv_type::bf16)
              < paged_cache::page_bytes(rig.config, 1, kv_type::f32));
+}
+
+BOOST_DATA_TEST_CASE(smaller_caches_give_near_logits, golden_families, name) {
+  inference_rig rig(golden_folder() / name);
+  const auto ids = some_ids(rig.config, 60);
+  const auto exact = rig.logits(ids, 60, kv_type::f32);
+  const auto error = [&](kv_type kv) {
+    return relative_error(rig.logits(ids, 60, kv), exact);
+  };
+  const double bf16 = error(kv_type::bf16), q8 = error(kv_type::q8);
+  BOOST_TEST_MESSAGE(name << ": logits differ by " << bf16 << " with keys and "
+                          << "values in bf16, by " << q8 << " in q8");
+  // A slight change may make a router choose other experts.
+  const bool experts = rig.config.num_experts > 0;
+  BOOST_TEST(bf16 > 0);
+  BOOST_TEST(bf16 < 1e-2);
+  BOOST_TEST(q8 > 0);
+  BOOST_TEST(q8 < (experts ? 0.3 : 3e-2));
 }
 
 BOOST_AUTO_TEST_CASE(the_type_of_the_cache_follows_the_weights) {
