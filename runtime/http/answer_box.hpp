@@ -70,7 +70,7 @@ public:
     std::string bytes;                    ///< of the body
     bool complete = false;                ///< nothing follows
     bool slow = false;                    ///< A-1: drop the client
-    bool cut = false; ///< the stream was abandoned: close the connection
+    bool cut = false; ///< the stream was abandoned: it ends behind `bytes`
     bool empty() const {
       return !head && bytes.empty() && !complete && !slow && !cut;
     }

@@ -42,8 +42,6 @@ void connection::pump() {
   auto taken = answer_.box->take();
   if (taken.slow)
     return drop();
-  if (taken.cut)
-    return close();
   if (!taken.empty())
     send(std::move(taken));
 }
@@ -75,6 +73,7 @@ void connection::send(answer_box::taken taken) {
       output_ += last_chunk;
   }
   answer_.complete = taken.complete;
+  answer_.cut = taken.cut;
   write_more();
 }
 
@@ -119,6 +118,8 @@ void connection::on_all_written() {
     box->sent(std::exchange(answer_.stream_bytes, 0)); // may call the handler
   if (answer_.complete)
     return finish_answer();
+  if (answer_.cut)
+    return close();
   pump();
 }
 
