@@ -101,8 +101,10 @@ class Client(unittest.TestCase):
         self.assertEqual(last.usage.completion_tokens, 3)
 
     def test_a_stream_that_is_cut_off_is_not_complete(self):
-        with self.assertRaisesRegex(Exception, "incomplete chunked read"):
+        with self.assertRaises(Exception) as raised:
             list(self.complete("cut", stream=True))
+        cause = raised.exception.__cause__ or raised.exception
+        self.assertIn("incomplete chunked read", str(cause))
 
     def test_an_error_within_a_stream(self):
         import openai
