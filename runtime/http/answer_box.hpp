@@ -76,6 +76,8 @@ public:
     }
   };
   taken take();
+  /// A-1, also while what was taken is still being sent.
+  bool slow() const;
   /// Bytes that take() returned have reached the system.
   void sent(std::size_t bytes);
   /// Whether the handler has given all of its answer.

@@ -37,11 +37,13 @@ void connection::send_whole(unsigned status, std::vector<http_header> headers,
 
 /// Takes what the handler has left, if all before it is written.
 void connection::pump() {
-  if (!answer_.box || state_ != state::answering || writing_)
+  if (!answer_.box || state_ != state::answering)
+    return;
+  if (answer_.box->slow())
+    return drop();
+  if (writing_)
     return;
   auto taken = answer_.box->take();
-  if (taken.slow)
-    return drop();
   if (!taken.empty())
     send(std::move(taken));
 }
