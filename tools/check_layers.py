@@ -77,6 +77,8 @@ FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS)
 # Longest prefix wins. Each: project folders and outside headers allowed.
 UCX = r"<uc[pst]/"
 ASIO = r"<boost/asio|<openssl/"
+BOOST = r"<boost/(?!beast)"
+BEAST = r"<boost/beast"  # slow to compile: in .cpp files only
 CUDA = r"<cuda|<cublas"
 DNNL = r"<dnnl|<oneapi/dnnl"
 HIGHWAY = r"<hwy/|\"hwy/"
@@ -93,7 +95,7 @@ RULES = {
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
     "kernels/cuda": (["kernels"], [CUDA]),
     "transport": (["transport"], []),
-    "transport/tls": (["transport"], [ASIO, r"<boost/", r"<xxhash\.h"]),
+    "transport/tls": (["transport"], [ASIO, BOOST, r"<xxhash\.h"]),
     "transport/introduced": (["transport"], [r"<xxhash\.h"]),
     "transport/shm": (["transport"], []),
     "transport/ucx": (["transport"], [UCX, r"<xxhash\.h"]),
@@ -110,12 +112,13 @@ RULES = {
                                      "runtime/core", "kernels"],
                                     [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],
-                [CAF, PROTOBUF, ASIO, r"<boost/", r"<nlohmann/",
-                 r"<xxhash\.h"]),
+                [CAF, PROTOBUF, ASIO, BOOST, r"<nlohmann/", r"<xxhash\.h"]),
+    "runtime/http": (["runtime"], [ASIO, BOOST, BEAST]),
+    "runtime/openai": (["runtime"], [r"<nlohmann/"]),
     "actors": (["actors", "runtime", "transport", "kernels"],
                [CAF, r"<nlohmann/"]),
     "apps": (FOLDERS, [CAF, r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/",
-                       r"<boost/", ASIO]),
+                       BOOST, ASIO]),
 }
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
                    r"(?<![\w.])::?sleep\s*\(")
@@ -214,6 +217,8 @@ def check_includes(path, lines):
             else:
                 check_floor(path, number, target)
             continue
+        if re.search(BEAST, name) and path.suffix == ".hpp":
+            errors.append(f"{where}: a header may not include {name}")
         for pattern in OUTSIDE:
             if re.search(pattern, name) and not any(
                     re.search(a, name) for a in outside):

@@ -102,6 +102,7 @@ http_write answer_box::write(std::string_view bytes) {
     return http_write::gone;
   if (bytes.size() > limits_.drop_bytes - bytes_) {
     next_.slow = true;
+    woken_ = false; // it may have been woken for what it cannot send yet
     notify();
     return http_write::gone;
   }
@@ -144,6 +145,11 @@ answer_box::taken answer_box::take() {
   const std::lock_guard guard(mutex_);
   woken_ = false;
   return std::exchange(next_, {});
+}
+
+bool answer_box::slow() const {
+  const std::lock_guard guard(mutex_);
+  return next_.slow;
 }
 
 void answer_box::sent(std::size_t bytes) {

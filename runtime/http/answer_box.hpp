@@ -70,12 +70,14 @@ public:
     std::string bytes;                    ///< of the body
     bool complete = false;                ///< nothing follows
     bool slow = false;                    ///< A-1: drop the client
-    bool cut = false; ///< the stream was abandoned: close the connection
+    bool cut = false; ///< the stream was abandoned: it ends behind `bytes`
     bool empty() const {
       return !head && bytes.empty() && !complete && !slow && !cut;
     }
   };
   taken take();
+  /// A-1, also while what was taken is still being sent.
+  bool slow() const;
   /// Bytes that take() returned have reached the system.
   void sent(std::size_t bytes);
   /// Whether the handler has given all of its answer.

@@ -164,6 +164,7 @@ private:
     bool in_chunks = false;
     bool last = false;            ///< nothing follows on this connection
     bool complete = false;        ///< all of it is in output_ or sending_
+    bool cut = false;             ///< then the connection ends at once
     std::size_t stream_bytes = 0; ///< of the box, not yet sent
   };
   answer answer_;

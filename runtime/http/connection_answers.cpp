@@ -37,13 +37,13 @@ void connection::send_whole(unsigned status, std::vector<http_header> headers,
 
 /// Takes what the handler has left, if all before it is written.
 void connection::pump() {
-  if (!answer_.box || state_ != state::answering || writing_)
+  if (!answer_.box || state_ != state::answering)
+    return;
+  if (answer_.box->slow())
+    return drop();
+  if (writing_)
     return;
   auto taken = answer_.box->take();
-  if (taken.slow)
-    return drop();
-  if (taken.cut)
-    return close();
   if (!taken.empty())
     send(std::move(taken));
 }
@@ -75,6 +75,7 @@ void connection::send(answer_box::taken taken) {
       output_ += last_chunk;
   }
   answer_.complete = taken.complete;
+  answer_.cut = taken.cut;
   write_more();
 }
 
@@ -119,6 +120,8 @@ void connection::on_all_written() {
     box->sent(std::exchange(answer_.stream_bytes, 0)); // may call the handler
   if (answer_.complete)
     return finish_answer();
+  if (answer_.cut)
+    return close();
   pump();
 }
 

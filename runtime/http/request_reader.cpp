@@ -85,6 +85,8 @@ private:
   step put_head(std::string_view& input) {
     if (!begun)
       skip_empty_lines(input);
+    if (!begun)
+      return step::more;
     const std::string_view part = input.substr(0, head_max_ - empty_bytes_);
     const auto end = find_end(part);
     if (failure)
@@ -117,7 +119,7 @@ private:
 
   /// @returns the size of the head, or 0 if it is not complete
   std::size_t find_end(std::string_view part) {
-    if (begun && !part.empty() && scanned_ == 0
+    if (!part.empty() && scanned_ == 0
         && !std::isalpha(static_cast<unsigned char>(part[0])))
       fail(refusal(400, "not a valid HTTP request: this port speaks HTTP only",
                    "bad_request"));

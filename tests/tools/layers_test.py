@@ -70,6 +70,17 @@ class Layers(unittest.TestCase):
             self.finds("", **{"runtime/store/store.cpp":
                               '+#include "runtime/node/node.hpp"\n'})
 
+    def test_beast_outside_of_its_sources(self):
+        header = "<boost/beast/http/basic_parser.hpp>"
+        for name, finding in (
+                ("runtime/http/request_reader.hpp", "a header may not include"),
+                ("runtime/node/mesh.cpp", "may not include"),
+                ("apps/shoal.cpp", "may not include")):
+            with self.subTest(name=name):
+                length = len((self.tree / name).read_text("utf-8").splitlines())
+                self.finds(f"{name}:{length + 1}: {finding} {header}",
+                           **{name: f"+#include {header}\n"})
+
     def test_a_layer_that_may_not_be_included(self):
         name = "runtime/core/ids.cpp"
         length = len((self.tree / name).read_text("utf-8").splitlines())

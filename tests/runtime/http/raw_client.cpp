@@ -241,27 +241,31 @@ void http_fixture::advance(std::chrono::seconds by) {
   server->clock_changed();
 }
 
-void http_fixture::advance_until_readable(const raw_client& client,
-                                          std::chrono::seconds by) {
-  for (int i = 0; i < 10000; ++i) {
+void http_fixture::advance_until(const std::function<bool()>& done,
+                                 std::chrono::seconds by) {
+  const auto end = std::chrono::steady_clock::now() + far_off;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end)
+      give_up("what is due");
     advance(by);
-    if (client.readable(10))
-      return;
-  }
-  give_up("what is due");
-}
-
-template <class Count>
-void http_fixture::wait_for(Count http_counts::*count, Count value) {
-  for (int i = 0; i < 1000000; ++i) {
-    if (server->counts().*count == value)
-      return;
     std::this_thread::yield();
   }
-  give_up("a count of " + std::to_string(value));
 }
-template void
-http_fixture::wait_for(std::uint64_t http_counts::*, std::uint64_t);
+
+void http_fixture::advance_until_readable(const raw_client& client,
+                                          std::chrono::seconds by) {
+  advance_until([&] { return client.readable(10); }, by);
+}
+
+void http_fixture::wait_for(std::uint64_t http_counts::*count,
+                            std::uint64_t value) {
+  const auto end = std::chrono::steady_clock::now() + far_off;
+  while (server->counts().*count != value) {
+    if (std::chrono::steady_clock::now() > end)
+      give_up("a count of " + std::to_string(value));
+    std::this_thread::yield();
+  }
+}
 
 std::string get(const std::string& path, const std::string& headers) {
   return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";

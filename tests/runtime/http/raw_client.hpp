@@ -10,7 +10,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -116,13 +118,16 @@ struct http_fixture {
   http_fixture();
   void start() { server.emplace(config, handler); }
   raw_client connect() { return raw_client(server->port()); }
-  /// Sets the clock forward, again and again until the client can read.
+  /// Sets the clock forward, again and again until `done`.
+  void
+  advance_until(const std::function<bool()>& done, std::chrono::seconds by);
+  /// The same, until the client can read.
   void
   advance_until_readable(const raw_client& client, std::chrono::seconds by);
   void advance(std::chrono::seconds by);
   /// Returns when a count has this value.
-  template <class Count>
-  void wait_for(Count runtime::http_counts::*count, Count value);
+  void
+  wait_for(std::uint64_t runtime::http_counts::*count, std::uint64_t value);
 };
 
 /// "GET PATH" with a Host and more headers, each with its line end.

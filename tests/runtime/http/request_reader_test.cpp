@@ -88,7 +88,8 @@ std::ostream& operator<<(std::ostream& out, const wrong& w) {
 }
 
 const wrong wrongs[] = {
-  {"\x16\x03\x01\x02", 400}, // TLS
+  {"\x16\x03\x01\x02", 400},               // TLS
+  {"GET / HTTP/1.0\r\n\r\n\r\n\x16", 400}, // behind a request, too
   {"GET\r\n\r\n", 400},
   {"GET / HTTP/1.1\r\n\r\n", 400},                       // no Host
   {"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400}, // two
