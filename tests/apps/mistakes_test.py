@@ -56,6 +56,15 @@ class Mistakes(World):
         for refuse in (self.refuse_eval, self.refuse_tuning):
             refuse("model/tokenizer.json", "not valid JSON: line 3, byte ")
 
+    # It said "flags", also where there were none.
+    def test_a_value_may_come_from_a_variable(self):
+        text = self.write_text_files()
+        for env, more in (({"SHOAL_TRAINING_STEPS": "-1"}, []),
+                          ({}, ["--training.steps", "-1"])):
+            self.refuse(2, "train", "--data", text, "--out", "out", *more,
+                        env=env, names=["options (flags, SHOAL_ variables, "
+                                        "configuration file): training.steps"])
+
     # Where little text is left, the files that were left out are why.
     def test_too_little_text_names_what_was_left_out(self):
         self.write("few/a.txt", "abcde")
