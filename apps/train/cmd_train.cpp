@@ -392,6 +392,7 @@ private:
       out_->say("notice", std::exchange(way_out_, {}));
     return !ended_ && look_at_stop();
   }
+  bool lost() override { return to_end_; }
   void moved() override {
     if (!text_.empty()) // before the first step
       give_again();
@@ -459,10 +460,10 @@ private:
                                "checkpoint in --out are lost"
                              : "")
                 << "\n";
-      if (ask_to_stop(true))
+      to_end_ = ask_to_stop(true);
+      unheard_ = !to_end_;
+      if (to_end_)
         say_at_second(true);
-      else
-        unheard_ = true;
     });
     follow_config f;
     f.folder = o_.out;
@@ -473,7 +474,13 @@ private:
     if (embedded_) // its node's store ends with it
       f.spare_in = fs::temp_directory_path();
     follower watch(*client_, *out_, *this, f);
-    if (watch.run(job_))
+    const auto broken = watch.run(job_);
+    if (broken == runtime::errc::no_node && to_end_)
+      return fail("the node is gone before job " + job_text()
+                    + " has ended, and no other one answers: when one does, "
+                    + attach_line() + " fetches its checkpoint",
+                  exit_interrupted);
+    if (broken)
       return fail(client_->text()
                   + (embedded_ ? ""
                                : "; the job may go on: " + attach_line()
@@ -563,8 +570,8 @@ private:
   orderly_stop stop_;
   bool giving_up_ = false; ///< the first signal would give up the last
                            ///< checkpoint
-  std::atomic<bool> unheard_{false};   ///< no node could be reached to end the
-                                       ///< job
+  std::atomic<bool> unheard_{false};   ///< no node was there to end the job
+  std::atomic<bool> to_end_{false};    ///< a node has agreed to end it
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
   std::atomic<bool> no_room_{false};   ///< no disk takes a checkpoint
