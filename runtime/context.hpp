@@ -100,6 +100,10 @@ public:
   /// `number`.
   virtual void propose_expulsion(const core::peer_id&, core::epoch /*number*/) {
   }
+  /// Reports which peers' disks refuse checkpoints of the island, as far as
+  /// known here: for the status.
+  virtual void disks_refuse(const core::island_id&,
+                            const std::vector<core::peer_id>& /*at*/) {}
   /// Work on this node cannot be stopped: the node can only end, and does.
   virtual void hung(const std::string& /*why*/) {}
 

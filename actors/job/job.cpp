@@ -181,6 +181,7 @@ caf::behavior job_actor::make_behavior() {
         cancel_if_at_rest();
       saving_.tick();
       stalls_.tick(saving_.looking());
+      report_refusing_disks();
     },
     [](const later& m) { m.run(); },
   };
@@ -560,6 +561,7 @@ void job_actor::act(const ended&) {
   world_->units.clear();
   world_->copies.clear();
   report_holds();
+  report_refusing_disks();
   quit();
 }
 

@@ -62,6 +62,7 @@ private:
   void trace_phase();
   void trace_reducing(bool now);
   void report_holds();
+  void report_refusing_disks();
   /// Whether the view says that the job is to stop after its step.
   bool is_to_end() const;
   void on_drain();
@@ -207,6 +208,7 @@ private:
     std::make_shared<std::set<core::blob_digest>>();
   int reading_state_ = 0; ///< copies and digests in progress: delay apply
   job_holds reported_;
+  std::vector<core::peer_id> refusing_reported_;
 
   bool over_ = false;
   /// Released when the drained run has ended.

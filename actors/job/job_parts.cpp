@@ -110,4 +110,14 @@ void job_actor::hand_over(core::epoch since) {
   node().propose_retry(id(), since);
 }
 
+void job_actor::report_refusing_disks() {
+  std::vector<core::peer_id> now;
+  if (!over_)
+    now = core_.refusing_disks();
+  if (now == refusing_reported_)
+    return;
+  refusing_reported_ = std::move(now);
+  node().disks_refuse(id(), refusing_reported_);
+}
+
 } // namespace shoal::actors

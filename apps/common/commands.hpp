@@ -26,6 +26,10 @@ struct node_address {
   std::vector<std::string> peers;    ///< asks these nodes instead, by TLS
 };
 std::filesystem::path data_dir_of(const node_address& at);
+/// Whether the user asks for that node and no other.
+inline bool names_a_node(const node_address& at) {
+  return !at.name.empty() || !at.data_dir.empty() || !at.peers.empty();
+}
 
 struct node_options {
   node_address at;

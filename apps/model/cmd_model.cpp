@@ -3,7 +3,7 @@
 #include "apps/common/json_documents.hpp"
 #include "apps/common/report.hpp"
 #include "apps/terminal/slow_work.hpp"
-#include "apps/train/model_folder.hpp" // checkpoints
+#include "apps/train/model_folder.hpp"
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"
 #include "kernels/backend.hpp"

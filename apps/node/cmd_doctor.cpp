@@ -72,8 +72,13 @@ finding check_data_dir(const fs::path& dir) {
   const std::string free = core::size_text(space.available) + " free";
   if (access(dir.c_str(), W_OK) != 0)
     return {"bad", "data directory " + dir.string() + " cannot be written"};
-  return {space.available < (1u << 30) ? "note" : "ok",
-          "data directory " + dir.string() + ": " + free};
+  const bool small = space.available < (1u << 30);
+  return {small ? "note" : "ok",
+          "data directory " + dir.string() + ": " + free
+            + (small
+                 ? "; texts and checkpoints go there, and a full disk keeps "
+                   "none: make room, or choose another with --data-dir"
+                 : "")};
 }
 
 finding check_multicast() {

@@ -30,6 +30,7 @@ constexpr std::uint64_t number_max = std::uint64_t{1} << 56;
 const json& pattern() {
   static const json stage = {
     {"id", ""}, {"first_layer", 0u}, {"last_layer", -1}};
+  static const json keeper = {{"id", ""}, {"refuses", false}};
   static const json job = {{"id", ""},
                            {"name", ""},
                            {"state", ""},
@@ -47,8 +48,8 @@ const json& pattern() {
                            {"submitted_unix_ms", 0u},
                            {"places", json::array({json::array({stage})})},
                            {"checkpoint?", {{"step", 0u}, {"digest", ""}}},
-                           {"keepers?", json::array({json{{"id", ""}}})},
-                           {"part_keepers?", json::array({json{{"id", ""}}})}};
+                           {"keepers?", json::array({keeper})},
+                           {"part_keepers?", json::array({keeper})}};
   static const json device = {{"kind", "cpu"},
                               {"name", ""},
                               {"threads", 1u},

@@ -155,18 +155,28 @@ void put_work(std::string& out, const json& peer, const json& job) {
   const json& keepers = job["keepers"];
   const bool shared = job.contains("part_keepers");
   const json& disks = shared ? job["part_keepers"] : keepers;
-  const std::string so_many = core::count_text(disks.size(), "disk");
+  const auto takes = std::size_t(std::ranges::count_if(
+    disks, [](const json& k) { return !k["refuses"].get<bool>(); }));
+  const std::string so_many = core::count_text(takes, "disk");
   for (const json& k : disks) {
     if (text_of(k, "id") != text_of(peer, "id"))
       continue;
+    const std::string id = begin_of(job["id"], 8);
+    if (k["refuses"].get<bool>()) {
+      put(out,
+          "  keeps no checkpoints of job %s (%s): its disk takes none (full, "
+          "read-only or damaged)\n",
+          text(job, "name"), id.c_str());
+      continue;
+    }
     put(out, "  keeps the checkpoints of job %s (%s): ", text(job, "name"),
-        begin_of(job["id"], 8).c_str());
+        id.c_str());
     if (shared)
       put(out, "in parts on %s, each part on %zu\n", so_many.c_str(),
           keepers.size());
     else
       put(out, "whole on %s\n",
-          disks.size() == 1 ? "this disk alone" : so_many.c_str());
+          takes == 1 ? "this disk alone" : so_many.c_str());
   }
 }
 

@@ -98,12 +98,7 @@ private:
   }
 
   model::watch watch_work() {
-    auto slow = std::make_shared<slow_work>();
-    return [this, slow](std::string_view what, std::uint64_t done,
-                        std::uint64_t all) {
-      slow->at(what, done, all);
-      return !interrupts_.seen();
-    };
+    return shown_work([this] { return !interrupts_.seen(); });
   }
 
   model::result<runtime::serve_config> describe(const fs::path& folder) {
@@ -148,8 +143,8 @@ private:
       say("notice", "using the node at " + client_->where());
       return model::done{};
     }
-    if (!o_.at.name.empty() || !o_.at.data_dir.empty() || !o_.at.peers.empty())
-      return failure{client_->text()}; // the user asked for that node
+    if (names_a_node(o_.at))
+      return failure{client_->text()};
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
     say("notice", "no node runs here: serving from this process");

@@ -7,6 +7,8 @@
 // Threads: one.
 #pragma once
 
+#include "runtime/core/watch.hpp"
+
 #include <unistd.h>
 
 #include <chrono>
@@ -14,8 +16,10 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace shoal::apps {
 
@@ -98,5 +102,15 @@ private:
   std::uint64_t done_before_ = 0; ///< at the first report
   bool open_ = false;             ///< a line is being rewritten
 };
+
+/// Shows the progress of slow work, and cancels it where `goes_on` is false.
+inline model::watch shown_work(std::function<bool()> goes_on) {
+  auto slow = std::make_shared<slow_work>();
+  return [slow, goes_on = std::move(goes_on)](
+           std::string_view what, std::uint64_t done, std::uint64_t all) {
+    slow->at(what, done, all);
+    return goes_on();
+  };
+}
 
 } // namespace shoal::apps

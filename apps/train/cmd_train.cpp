@@ -2,9 +2,8 @@
 // results.
 //
 // The text, the initial weights and the description go to a node's store; the
-// shoal does the rest. Results go to the run's own folder (out_folder.hpp).
-// Without a local node one is started in this process: the same view, plan and
-// actors, in a temporary directory.
+// shoal does the rest. Results go to the run's own folder (out_folder.hpp). If no
+// node runs here, one is started in this process.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/progress.hpp"
@@ -143,16 +142,20 @@ private:
       out_->say("notice", "using the node at " + client_->where());
       return model::done{};
     }
-    if (!o_.at.name.empty() || !o_.at.data_dir.empty() || !o_.at.peers.empty())
-      return failure{client_->text()}; // the user asked for that node
+    if (names_a_node(o_.at))
+      return failure{client_->text()};
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
     out_->say("notice", "no node runs here: training in this process");
     try {
       embedded_ = std::make_unique<embedded_node>(
-        embedded_config{
-          "train", o_.join, o_.at.cluster_key, o_.threads,
-          o_.detach ? fs::path() : fs::path(o_.out / "checkpoint"), {}},
+        embedded_config{"train",
+                        o_.join,
+                        o_.at.cluster_key,
+                        o_.threads,
+                        o_.detach ? fs::path()
+                                  : fs::path(o_.out / "checkpoint"),
+                        {}},
         [out = out_.get()](const std::string& text) { out->aside(text); });
     } catch (const std::exception& e) {
       return failure{e.what()};
@@ -166,12 +169,7 @@ private:
 
   /// Shows the progress of slow work, and cancels it at Ctrl-C.
   model::watch watch_work() {
-    auto slow = std::make_shared<slow_work>();
-    return [this, slow](std::string_view what, std::uint64_t done,
-                        std::uint64_t all) {
-      slow->at(what, done, all);
-      return !interrupts_.seen();
-    };
+    return shown_work([this] { return !interrupts_.seen(); });
   }
 
   /// Damaged weights are reported before the text is read, not after.
@@ -396,6 +394,7 @@ private:
       out_->say("notice", std::exchange(way_out_, {}));
     return !ended_ && look_at_stop();
   }
+  bool lost() override { return to_end_; }
   void moved() override {
     if (!text_.empty()) // before the first step
       give_again();
@@ -463,21 +462,26 @@ private:
                                "checkpoint in --out are lost"
                              : "")
                 << "\n";
-      if (ask_to_stop(true))
+      to_end_ = ask_to_stop(true);
+      unheard_ = !to_end_;
+      if (to_end_)
         say_at_second(true);
-      else
-        unheard_ = true;
     });
     follow_config f;
     f.folder = o_.out;
     f.keep = run_.keep_latest_k;
     f.at = client_of(o_.at);
-    f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
-                          addresses_.end());
+    std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it
       f.spare_in = fs::temp_directory_path();
     follower watch(*client_, *out_, *this, f);
-    if (watch.run(job_))
+    const auto broken = watch.run(job_);
+    if (broken == runtime::errc::no_node && to_end_)
+      return fail("the node is gone before job " + job_text()
+                    + " has ended, and no other one answers: when one does, "
+                    + attach_line() + " fetches its checkpoint",
+                  exit_interrupted);
+    if (broken)
       return fail(client_->text()
                   + (embedded_ ? ""
                                : "; the job may go on: " + attach_line()
@@ -567,8 +571,8 @@ private:
   orderly_stop stop_;
   bool giving_up_ = false; ///< the first signal would give up the last
                            ///< checkpoint
-  std::atomic<bool> unheard_{false};   ///< no node could be reached to end the
-                                       ///< job
+  std::atomic<bool> unheard_{false};   ///< no node was there to end the job
+  std::atomic<bool> to_end_{false};    ///< a node has agreed to end it
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
   std::atomic<bool> no_room_{false};   ///< no disk takes a checkpoint

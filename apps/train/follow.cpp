@@ -118,6 +118,10 @@ void follower::moved() {
   host_.moved();
 }
 
+bool follower::lost() {
+  return host_.lost();
+}
+
 bool follower::stops() {
   collect();
   return host_.stops();

@@ -54,6 +54,8 @@ public:
   virtual ~follow_host() = default;
   /// Asked at least once a second; true ends the watching.
   virtual bool stops() = 0;
+  /// No node answers now. @returns whether that ends the watching
+  virtual bool lost() { return false; }
   /// The client goes on with another node, which may lack what was uploaded.
   virtual void moved() {}
   /// An event, before anything is done about it.
@@ -93,6 +95,7 @@ private:
   // follow_handler
   bool on(const runtime::job_event& e) override;
   bool stops() override;
+  bool lost() override;
   void moved() override;
 
   void fetch_pending();

@@ -5,13 +5,25 @@
 #include "apps/train/run_record.hpp"
 
 #include <iostream>
+#include <vector>
 
 namespace shoal::apps {
+
+static bool has_weights(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder / "model.safetensors", error)
+         || std::filesystem::exists(folder / "model.safetensors.index.json",
+                                    error);
+}
 
 model::result<std::filesystem::path>
 model_in(const std::filesystem::path& folder) {
   std::error_code error;
-  const auto all = checkpoints(folder);
+  auto all = checkpoints(folder);
+  const auto lost = std::erase_if(all, [](const auto& checkpoint) {
+    std::error_code ignored;
+    return !std::filesystem::exists(checkpoint.second / "config.json", ignored);
+  });
   if (std::filesystem::exists(folder / "config.json", error)) {
     // A model has its checkpoint's file, or a copy, which is not older.
     if (all.empty()
@@ -27,11 +39,22 @@ model_in(const std::filesystem::path& folder) {
     return all.back().second;
   }
   if (!all.empty()) {
-    std::cerr << "shoal: the run in " << folder.string()
-              << " has not ended: this is its newest checkpoint, "
+    std::cerr << "shoal: "
+              << (has_weights(folder)
+                    ? "the model in " + folder.string()
+                        + " cannot be read, as its config.json is missing: "
+                          "this is the newest checkpoint, "
+                    : "the run in " + folder.string()
+                        + " has not ended: this is its newest checkpoint, ")
               << all.back().second.string() << "\n";
     return all.back().second;
   }
+  if (has_weights(folder) || lost > 0)
+    return model::failure{
+      folder.string() + " has "
+      + (has_weights(folder) ? "a model's weights" : "checkpoints")
+      + ", but no config.json, which says what model it is: put that file "
+        "back, from a copy or from another checkpoint of the run"};
   if (std::filesystem::exists(folder / record_name, error))
     return model::failure{
       folder.string()

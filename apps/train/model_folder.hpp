@@ -9,7 +9,7 @@ namespace shoal::apps {
 
 /// The model in a folder. For a run that has not ended, or that has gone on
 /// since it left a model, that is its newest checkpoint, which is reported on
-/// stderr.
+/// stderr; also where the model's config.json is lost.
 model::result<std::filesystem::path>
 model_in(const std::filesystem::path& folder);
 

@@ -230,6 +230,8 @@ status out_folder::decide() {
     return apart;
   if (has_job())
     return done{};
+  if (auto apart = apart_from_runs(); !apart)
+    return apart;
   const auto names = written_names(path());
   if (names.empty())
     return may_lie_here();
@@ -338,6 +340,21 @@ status out_folder::apart_from_model() const {
                  + (model == real_ ? "" : start.string() + ", which is ")
                  + "model.path, which this run starts from: choose another "
                    "--out"};
+}
+
+/// Nor may it lie among the results of a run, which that run writes, removes
+/// and reads again.
+status out_folder::apart_from_runs() const {
+  std::error_code error;
+  fs::path inner = real_;
+  for (fs::path folder = inner.parent_path(); folder != inner;
+       inner = folder, folder = inner.parent_path())
+    if (model::is_result_name(inner.filename().string())
+        && fs::exists(folder / record_name, error))
+      return failure{path().string() + " lies in " + inner.string()
+                     + ", which belongs to the run in " + folder.string()
+                     + ": choose another --out"};
+  return done{};
 }
 
 /// Results among the files of the text would be read as text by the next run.

@@ -97,6 +97,7 @@ private:
   model::status may_move() const;
   model::status may_lie_here() const;
   model::status apart_from_model() const;
+  model::status apart_from_runs() const;
   model::status prepare();
   model::status lock();
   model::status say_holder(const std::string& watch) const;

@@ -30,6 +30,10 @@ using model::failure;
 
 namespace {
 
+/// Where a value comes from that no run file has, in messages about it.
+constexpr const char* given_by =
+  "options (flags, SHOAL_ variables, configuration file)";
+
 /// A flag's text in the type of its key.
 json typed(const std::string& section, const std::string& key,
            const std::string& text) {
@@ -142,10 +146,10 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   json all = model::parse_json<json>(runtime::to_json(recorded));
   if (auto put = put_flags(o, all); !put)
     return put.why();
-  auto run = runtime::parse_run(model::json_text(all), "flags");
+  auto run = runtime::parse_run(model::json_text(all), given_by);
   if (run)
     if (auto resolved = resolve_tokenizer(*run); !resolved)
-      return failure{"flags: " + resolved.message()};
+      return failure{given_by + (": " + resolved.message())};
   return run;
 }
 
@@ -158,7 +162,7 @@ load_run_without_text(const run_options& o, int* code) {
     return all.why();
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
   const std::string source =
-    o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
+    o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : given_by;
   if (m.contains("path") && m.size() > 1)
     for (const auto& [key, value] : m.items())
       if (key != "path")
@@ -231,7 +235,7 @@ model::result<runtime::run_config> load_run(const run_options& o, int* code) {
   if (run && run->data_tokenizer == "bytes" && run->model_path.empty()
       && o.overrides.contains("model.vocab_size")
       && run->model.vocab_size != model::byte_tokenizer::byte_count)
-    return failure{"flags: model.vocab_size is "
+    return failure{given_by + std::string(": model.vocab_size is ")
                    + std::to_string(run->model.vocab_size)
                    + ", but the text is taken as bytes, which are 256: add "
                      "--tokenizer bpe to train a tokenizer of that many "

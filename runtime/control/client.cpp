@@ -217,7 +217,8 @@ bool client::impl::move(steady_clock::time_point until,
         return true;
       }
     }
-    if (steady_clock::now() >= until || (watcher && watcher->stops()))
+    if (steady_clock::now() >= until
+        || (watcher && (watcher->stops() || watcher->lost())))
       return false;
     if (config_.say && !said && steady_clock::now() >= say_at) {
       said = true;

@@ -55,6 +55,9 @@ public:
   virtual bool on(const job_event& event) = 0;
   /// Asked at least once a second; true ends the following without error.
   virtual bool stops() { return false; }
+  /// The node is gone, and no other one answers now. @returns whether to end the
+  /// following, with errc::no_node, instead of trying again
+  virtual bool lost() { return false; }
   /// The client goes on with another node, which may lack what was uploaded.
   virtual void moved() {}
 };

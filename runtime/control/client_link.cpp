@@ -79,6 +79,10 @@ public:
       std::lock_guard lock(mutex_);
       last_line_ = line;
     };
+    c.refused = [this](transport::tls::refusal reason, const std::string&) {
+      std::lock_guard lock(mutex_);
+      revoked_ = reason == transport::tls::refusal::revoked;
+    };
     fabric_ = std::make_unique<transport::tls::fabric>(std::move(c), *this);
   }
   ~tls_link() override { fabric_->close(); }
@@ -97,6 +101,12 @@ public:
   bool refuses() {
     std::lock_guard lock(mutex_);
     return refuses_;
+  }
+
+  /// Whether a node answered that knows this identity as revoked.
+  bool revoked() {
+    std::lock_guard lock(mutex_);
+    return revoked_;
   }
 
   std::error_code call(const client_request& request, client_reply& reply,
@@ -160,6 +170,7 @@ private:
   std::uint64_t number_ = 0;
   bool lost_ = false;
   bool refuses_ = false;
+  bool revoked_ = false;
   std::string last_line_;                          ///< last line from the
                                                    ///< fabric
   std::unique_ptr<transport::tls::fabric> fabric_; ///< last member: it calls
@@ -176,16 +187,11 @@ make_unix_link(const std::filesystem::path& socket) {
   return std::make_unique<unix_link>(std::move(fd));
 }
 
-static std::unique_ptr<client_link>
-connected(const std::string& address, transport::tls::config c,
-          milliseconds timeout, std::string& why, bool& refuses) {
-  auto link = std::make_unique<tls_link>(address, std::move(c));
-  refuses = false;
-  if (link->connect(timeout))
-    return link;
-  why = link->said();
-  refuses = link->refuses();
-  return nullptr;
+static bool connected(tls_link& link, milliseconds timeout, std::string& why) {
+  const bool ok = link.connect(timeout);
+  if (!ok)
+    why = link.said();
+  return ok;
 }
 
 std::unique_ptr<client_link>
@@ -195,21 +201,26 @@ make_tls_link(const std::string& address, const transport::tls::shared_key& key,
   c.identity = transport::tls::make_private_key();
   c.cluster_key = key;
   c.role = transport::peer_role::client;
-  return connected(address, std::move(c), timeout, why, refuses);
+  auto link = std::make_unique<tls_link>(address, std::move(c));
+  const bool ok = connected(*link, timeout, why);
+  refuses = !ok && link->refuses();
+  return ok ? std::move(link) : nullptr;
 }
 
 std::unique_ptr<client_link>
 make_invitee_link(const std::string& address, const invite_token& token,
                   const transport::tls::private_key& identity,
-                  milliseconds timeout, std::string& why) {
+                  milliseconds timeout, std::string& why, bool& revoked) {
   transport::tls::config c;
   c.identity = identity;
   c.cluster_key = token.key;
   c.expected = token.inviter;
   c.role = transport::peer_role::invitee;
   c.planner = core::planner_version; // it will be a member
-  bool refuses = false;
-  return connected(address, std::move(c), timeout, why, refuses);
+  auto link = std::make_unique<tls_link>(address, std::move(c));
+  const bool ok = connected(*link, timeout, why);
+  revoked = !ok && link->revoked();
+  return ok ? std::move(link) : nullptr;
 }
 
 } // namespace shoal::runtime

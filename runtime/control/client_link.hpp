@@ -38,9 +38,12 @@ make_tls_link(const std::string& address, const transport::tls::shared_key& key,
               bool& refuses);
 
 /// Dials an inviter by a token. No other peer is accepted at its address.
+/// @returns null otherwise; `why` then has the reason, and `revoked` says
+/// whether the inviter's shoal has revoked the identity.
 std::unique_ptr<client_link>
 make_invitee_link(const std::string& address, const invite_token& token,
                   const transport::tls::private_key& identity,
-                  std::chrono::milliseconds timeout, std::string& why);
+                  std::chrono::milliseconds timeout, std::string& why,
+                  bool& revoked);
 
 } // namespace shoal::runtime

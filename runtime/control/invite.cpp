@@ -41,7 +41,15 @@ redeem(const invite_token& token, const transport::tls::private_key& identity) {
   std::string why;
   for (const std::string& address : token.addresses) {
     std::string reason;
-    auto link = make_invitee_link(address, token, identity, dial_max, reason);
+    bool revoked = false;
+    auto link =
+      make_invitee_link(address, token, identity, dial_max, reason, revoked);
+    if (revoked)
+      throw setup_error(
+        "the shoal at " + address
+        + " has revoked this node's identity, which no token brings back: "
+          "start the node with a new --data-dir and this token, which is not "
+          "used up");
     client_reply reply;
     if (link
         && !link->call({1, use_invite{token.key, {}}}, reply, answer_max)) {

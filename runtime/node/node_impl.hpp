@@ -210,6 +210,8 @@ private:
   bool in_quorum() const override;
   bool release() override;
   void worked(const core::island_id& id, core::nanoseconds busy) override;
+  void disks_refuse(const core::island_id& id,
+                    const std::vector<core::peer_id>& at) override;
   void hung(const std::string& why) override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }
@@ -283,6 +285,7 @@ private:
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
   std::string waits_; ///< the last line about a quorum, while there is none
+  std::map<core::island_id, std::vector<core::peer_id>> refusing_disks_;
 
   waiting_requests requests_;
   std::unique_ptr<known_nodes> known_;

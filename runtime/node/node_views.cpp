@@ -125,6 +125,15 @@ void node::impl::worked(const core::island_id& id, core::nanoseconds busy) {
   keeper_->step(steady_ns(), view, plan, id, busy);
 }
 
+void node::impl::disks_refuse(const core::island_id& id,
+                              const std::vector<core::peer_id>& at) {
+  std::lock_guard lock(mutex_);
+  if (at.empty())
+    refusing_disks_.erase(id);
+  else
+    refusing_disks_[id] = at;
+}
+
 void node::impl::hung(const std::string& why) {
   life_->hang(); // first: this thread may be stopped by what hangs
   say("[node] " + why + ": this node ends");
@@ -212,6 +221,7 @@ status_input node::impl::now() const {
     in.phase = phase_;
     in.reachable = reachable_;
     in.waiting = waits_;
+    in.refusing_disks = refusing_disks_;
   }
   std::tie(in.view, in.plan) = wiring_->view_and_plan();
   known_nodes::summary known = known_->all(in.unix_ms);

@@ -83,6 +83,8 @@ public:
   /// that.
   virtual bool release() = 0;
   virtual void worked(const core::island_id& id, core::nanoseconds busy) = 0;
+  virtual void disks_refuse(const core::island_id&,
+                            const std::vector<core::peer_id>& /*at*/) {}
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
@@ -172,6 +174,10 @@ public:
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
   bool in_quorum() const override { return host_.in_quorum(); }
+  void disks_refuse(const core::island_id& id,
+                    const std::vector<core::peer_id>& at) override {
+    host_.disks_refuse(id, at);
+  }
   void hung(const std::string& why) override { host_.hung(why); }
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,

@@ -6,6 +6,7 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/training/shards.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_table.hpp"
 #include "runtime/jobs/job_journal.hpp"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 
 namespace shoal::runtime {
 
@@ -166,6 +166,7 @@ std::uint64_t steps_of(const core::job_entry& job) {
 struct place_of {
   const core::view& in;
   const core::assignment& is;
+  const std::map<core::island_id, std::vector<core::peer_id>>& refusing_disks;
 
   const core::island_place& first() const { return is.islands.front(); }
   /// The reason of an island that waits; empty if none does.
@@ -224,7 +225,8 @@ json places_json(const place_of& a) {
 
 struct keeper_of {
   const core::view& in;
-  const core::member_id& is;
+  core::member_id is;
+  bool refuses = false;
 };
 
 const json_table<keeper_of>& keeper_table() {
@@ -232,18 +234,37 @@ const json_table<keeper_of>& keeper_table() {
     {"peer", "text", "", "its name",
      [](const keeper_of& k) { return json(name_of(k.in, k.is)); }},
     {"id", "text", "", "64 hexadecimal digits",
-     [](const keeper_of& k) { return json(core::to_hex(k.is.peer)); }}};
+     [](const keeper_of& k) { return json(core::to_hex(k.is.peer)); }},
+    {"refuses", "true or false", "",
+     "whether its disk takes no checkpoints now: it is full, read-only or "
+     "damaged",
+     [](const keeper_of& k) { return json(k.refuses); }}};
   return table;
 }
 
+/// Also those that keep checkpoints instead of disks that refuse them.
 json keepers_json(const place_of& a,
                   std::vector<core::member_id> core::island_place::*kind) {
-  std::set<core::member_id> all;
-  for (const core::island_place& at : a.is.islands)
-    all.insert((at.*kind).begin(), (at.*kind).end());
+  std::map<core::member_id, bool> all; // whether it refuses, in any island
+  for (std::uint32_t i = 0; i < a.is.islands.size(); ++i) {
+    const core::island_place& at = a.is.islands[i];
+    const auto refusing = a.refusing_disks.find({a.is.job, i});
+    for (const core::member_id& id : at.*kind)
+      all.try_emplace(id, false);
+    if (refusing == a.refusing_disks.end() || at.replicas.empty())
+      continue;
+    for (auto& [id, refuses] : all)
+      refuses = refuses || std::ranges::count(refusing->second, id.peer) > 0;
+    if (kind == &core::island_place::keepers && !at.part_keepers.empty())
+      continue; // the other list has those that keep checkpoints
+    for (const core::peer_id& p :
+         core::checkpoint_keepers(at, refusing->second))
+      if (const core::member* m = core::find_member(a.in, p))
+        all.try_emplace(m->id, false);
+  }
   json out = json::array();
-  for (const core::member_id& id : all)
-    out.push_back(written<keeper_of>(keeper_table(), {a.in, id}));
+  for (const auto& [id, refuses] : all)
+    out.push_back(written<keeper_of>(keeper_table(), {a.in, id, refuses}));
   return out;
 }
 
@@ -408,7 +429,7 @@ job_of job_in(const status_input& in, const core::job_entry& job) {
   if (in.plan)
     for (const core::assignment& a : in.plan->jobs)
       if (a.job == job.id)
-        out.place.emplace(place_of{*in.view, a});
+        out.place.emplace(place_of{*in.view, a, in.refusing_disks});
   return out;
 }
 

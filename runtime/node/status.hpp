@@ -39,6 +39,8 @@ struct status_input {
   std::vector<apart_node> apart; ///< nodes met that belong to other shoals
   std::int64_t unix_ms = 0;      ///< now, to which ages are relative
   const job_journal* journal = nullptr; ///< may be null
+  /// Peers whose disks refuse checkpoints, as far as known here.
+  std::map<core::island_id, std::vector<core::peer_id>> refusing_disks;
 };
 
 /// Peers: state is "active", "joining", "leaving" or "unreachable".

@@ -24,6 +24,25 @@ class Ends(World):
         self.assertEqual(follow.end(signal.SIGINT), 130)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def test_a_run_that_is_to_end_does_not_wait_for_a_node_that_is_gone(self):
+        """It waited a minute, and then for another answer."""
+        node = self.ready("--name", "one")
+        text = self.write_text_files()
+        train = self.start(
+            "train", "--data", text, "--out", "out", "--name", "one",
+            "--training.seq_len", 32, "--training.steps", 1000,
+            "--model.hidden_size", 512, "--model.num_hidden_layers", 4)
+        train.wait_line(lambda line: line.startswith("step 1/"))
+        train.child.send_signal(signal.SIGINT)
+        train.wait_line(lambda line: "ends after the step" in line)
+        node.end(signal.SIGKILL)
+        began = time.monotonic()
+        self.assertEqual(train.end(), 130)
+        self.assertLess(time.monotonic() - began, 30)
+        said = [line for line in train.said() if "node is gone" in line]
+        self.assertEqual(len(said), 1, train.said())
+        self.assertIn("`shoal attach ", said[0])
+
     def test_the_peer_that_is_left_saves_the_state_when_it_leaves(self):
         """Of two, the one with the lower id is a quorum: that one dies."""
         nodes = {name: self.ready("--name", name) for name in ("one", "two")}

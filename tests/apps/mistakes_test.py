@@ -56,6 +56,34 @@ class Mistakes(World):
         for refuse in (self.refuse_eval, self.refuse_tuning):
             refuse("model/tokenizer.json", "not valid JSON: line 3, byte ")
 
+    # It said "flags", also where there were none.
+    def test_a_value_may_come_from_a_variable(self):
+        text = self.write_text_files()
+        for env, more in (({"SHOAL_TRAINING_STEPS": "-1"}, []),
+                          ({}, ["--training.steps", "-1"])):
+            self.refuse(2, "train", "--data", text, "--out", "out", *more,
+                        env=env, names=["options (flags, SHOAL_ variables, "
+                                        "configuration file): training.steps"])
+
+    # It said that the run had not ended.
+    def test_a_run_whose_config_is_lost(self):
+        self.train("out")
+        text = ["--data", "text"]
+        (self.folder / "out/config.json").unlink()
+        done = self.run_shoal("eval", "out", *text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the model in out cannot be read, as its config.json is "
+                      "missing: this is the newest checkpoint, "
+                      "out/checkpoint/step-", done.stderr)
+        for config in (self.folder / "out/checkpoint").glob("*/config.json"):
+            config.unlink()
+        said = self.refuse(1, "eval", "out", *text, names=[
+            "out has a model's weights, but no config.json"])
+        self.assertNotIn("has not ended", said)
+        (self.folder / "out/model.safetensors").unlink()
+        self.refuse(1, "eval", "out", *text, names=[
+            "out has checkpoints, but no config.json"])
+
     # Where little text is left, the files that were left out are why.
     def test_too_little_text_names_what_was_left_out(self):
         self.write("few/a.txt", "abcde")

@@ -121,6 +121,12 @@ class Others(World):
         said = gone.said()
         self.assertEqual([s for s in said if "recover --force" in s], [])
         self.assertEqual(sum("shoal invite" in s for s in said), 1, said)
+        # Another token was advised, which is refused like this one.
+        self.succeed("invite", "--name", "first", "--out", "token")
+        said = self.refuse(1, *flags, "gone", "--join-token-file", "token",
+                           names=["has revoked this node's identity",
+                                  "new --data-dir and this token"])
+        self.assertNotIn("ask for a new one", said)
         self.assertEqual(first.end(signal.SIGTERM), 0)
 
     def wait_strange_beacons(self, name):

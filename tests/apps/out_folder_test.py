@@ -122,6 +122,18 @@ class OutFolder(World):
         self.leaves("text", 1, *self.arguments("text", data="text"),
                     names=["--data", "another --out"])
 
+    # The other run writes there, removes old checkpoints and reads them again.
+    def test_results_of_another_run_are_no_place(self):
+        self.train("out")
+        step = next((self.folder / "out/checkpoint").iterdir())
+        step = str(step.relative_to(self.folder))
+        for inner in ("out/checkpoint", "out/checkpoint/new", step, "out/tb/x"):
+            for more in ([], ["--overwrite"]):
+                self.leaves("out", 1, *self.arguments(inner, *more), names=[
+                    inner + " lies in", "belongs to the run in",
+                    str(self.folder / "out"), "another --out"])
+        self.train("out/notes/second")
+
     def test_a_folder_with_notes_is_used_and_they_stay(self):
         self.write("out/README", "mine")
         self.train("out")

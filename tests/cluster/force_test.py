@@ -108,10 +108,53 @@ def a_peer_that_waits_brings_its_jobs_along(cluster, folder):
     wait_for(lambda: alone.status()["jobs"][0]["step"] > step + 10, 60)
 
 
+@scenario
+def a_half_that_went_on_asks_though_all_its_nodes_restarted(cluster, folder):
+    """It lost its run without a question: none of its processes had been there
+    when the other half was forced."""
+    together(cluster)
+    alone, *others = cluster.peers
+    run = Run(cluster, folder, interval=10, number=others[0].number,
+              flags=["--detach", "--checkpoint.patience_seconds", "0"])
+    assert run.finish(60) == 0, run.events
+    wait_for(lambda: others[0].status()["jobs"][0]["step"] > 15, 60)
+    alone.kill()
+    old = cluster.wait_view(2)["id"]
+    step = others[0].status()["jobs"][0]["step"]
+    wait_for(lambda: others[0].status()["jobs"][0]["step"] > step + 10, 60)
+    for p in others:
+        os.kill(p.pid(), signal.SIGSTOP)
+    alone.start()  # it waits, so it is not ready
+    _, made = force(cluster, alone)
+    os.kill(alone.pid(), signal.SIGSTOP)
+    for p in others:
+        os.kill(p.pid(), signal.SIGCONT)
+    for p in others:
+        p.kill()
+        p.start()
+        p.wait_ready(60)
+    wait_for(lambda: all(p.status()["state"] == "member"
+                         and p.status()["id"] == old for p in others), 60)
+    step = others[0].status()["jobs"][0]["step"]
+    os.kill(alone.pid(), signal.SIGCONT)
+    wait_for(lambda: any("has gone on" in t and "`shoal cancel`" in t
+                         for p in others for t in log_of(p)), 60)
+    wait_for(lambda: others[0].status()["jobs"][0]["step"] > step + 10, 60)
+    assert all(p.status()["id"] == old for p in others)
+    assert alone.status()["id"] == made
+    # The user decides: without the job, that half joins.
+    done = cluster.run(["cancel", "run", "--data-dir", str(cluster.mine)],
+                       others[0].number)
+    assert done.returncode == 0, done.stderr
+    assert cluster.wait_view(3, 60)["id"] == made
+
+
 for each in (a_quorum_that_returns_dissolves_into_the_forced_shoal,
              two_that_return_to_the_forced_shoal_join_it,
-             a_peer_that_waits_brings_its_jobs_along):
+             a_peer_that_waits_brings_its_jobs_along,
+             a_half_that_went_on_asks_though_all_its_nodes_restarted):
     each.peers = 3
+a_half_that_went_on_asks_though_all_its_nodes_restarted.two_histories = True
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ def places(cluster, peer):
 
 def run_scenarios():
     """Runs those that the command line names, each on a cluster of its own
-    with the scenario's `peers` and `flags`; the exit code."""
+    with the scenario's `peers` and `flags`; the exit code. `two_histories`:
+    two shoals run its job, as a user has forced."""
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
     parser.add_argument("names", nargs="*", help="of scenarios; default: all")
@@ -183,7 +184,8 @@ def run_scenarios():
         wrong = None
         try:
             function(cluster, cluster.work)
-            cluster.one_history()
+            if not getattr(function, "two_histories", False):
+                cluster.one_history()
         except Exception as e:  # whatever it is: what was started must end
             wrong = f"{type(e).__name__}: {e}"
         cluster.keep = cluster.keep or wrong is not None

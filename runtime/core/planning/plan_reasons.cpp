@@ -350,10 +350,15 @@ slow_network_of(const view& v, job_id job, const island_place& a) {
 }
 
 std::string to_text(const view& v, const slow_network& slow) {
-  return "steps mostly wait for the network of " + name_in(v, slow.where)
-         + ", which carries " + rate_text(slow.network.bytes_per_s) + " ("
-         + slow.network.name
-         + ", as measured there; see `shoal status --links`)";
+  const bool within = slow.network.name == "host"; // of one machine
+  return (within
+            ? "steps mostly wait for data between processes on the machine "
+              "of "
+            : "steps mostly wait for the network of ")
+         + name_in(v, slow.where) + ", which carries "
+         + rate_text(slow.network.bytes_per_s) + " ("
+         + (within ? "" : slow.network.name + ", ")
+         + "as measured there; see `shoal status --links`)";
 }
 
 std::map<member_id, memory_kinds>

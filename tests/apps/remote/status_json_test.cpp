@@ -88,6 +88,25 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
+/// Not as a keeper: its disk is full. The others' count goes without it.
+BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
+  const std::string tables = tables_of(
+    R"({"peers":[{"id":"61","name":"anna"},{"id":"62","name":"ben"},
+                 {"id":"63","name":"cleo"}],
+        "jobs":[{"id":"00000000000000ab","name":"run","state":"running",
+                 "keepers":[{"id":"61","refuses":true},
+                            {"id":"62","refuses":false},{"id":"63"}]}]})");
+  const std::string refused = "  keeps no checkpoints of job run (00000000): "
+                              "its disk takes none (full, read-only or "
+                              "damaged)\n";
+  BOOST_TEST(tables.find(refused) != std::string::npos, tables);
+  BOOST_TEST(tables.find(refused) == tables.rfind(refused), tables);
+  BOOST_TEST(
+    tables.find("  keeps the checkpoints of job run (00000000): whole on 2 ")
+      != std::string::npos,
+    tables);
+}
+
 /// The table of peers a, b, ... that run these versions.
 static std::string table_of(const std::vector<std::string>& versions) {
   std::string peers;

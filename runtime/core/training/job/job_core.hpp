@@ -172,6 +172,10 @@ public:
   /// Whether only a new beginning can save a checkpoint that this peer's disk
   /// refuses: no checkpoint will follow it, and other peers could make it.
   [[nodiscard]] bool should_hand_over() const;
+  /// The peers whose disks refuse checkpoints, as far as known here; ascending.
+  [[nodiscard]] std::vector<peer_id> refusing_disks() const {
+    return rounds_.refusing(duty_);
+  }
   /// A number that changes whenever anything has moved here; repeats do not
   /// count.
   [[nodiscard]] std::uint64_t mark() const;

@@ -105,6 +105,11 @@ BOOST_AUTO_TEST_CASE(a_network_that_steps_wait_for_is_named) {
   BOOST_TEST(to_text(v, *slow())
              == "steps mostly wait for the network of b, which carries 1 MB/s "
                 "(tls, as measured there; see `shoal status --links`)");
+  // Within a machine it has no name that a user knows.
+  BOOST_TEST(
+    to_text(v, {v.members[0].id, {"host", 30'000, 1'000'000}})
+    == "steps mostly wait for data between processes on the machine of a, "
+       "which carries 1 MB/s (as measured there; see `shoal status --links`)");
 }
 
 BOOST_AUTO_TEST_CASE(copies_that_cannot_be) {

@@ -78,6 +78,26 @@ BOOST_AUTO_TEST_CASE(the_checkpointer_publishes_unless_its_disk_refuses) {
   BOOST_TEST(!p.rounds.publishing(p.d, 16));
 }
 
+/// For the status, which names them.
+BOOST_AUTO_TEST_CASE(disks_that_refuse_are_known_from_votes_and_checkpoints) {
+  one_of_three p(1);
+  BOOST_TEST(p.rounds.refusing(p.d).empty());
+  p.votes_say_unable({3});
+  BOOST_TEST((p.rounds.refusing(p.d) == std::vector{peer(3)}));
+  p.votes_say_unable({});
+  BOOST_TEST(p.rounds.refusing(p.d).empty());
+  // A peer that does not vote, or whose store refuses a published one.
+  one_of_three q(2);
+  job_actions out;
+  checkpoint_published m = q.published(5);
+  m.unable = {peer(3)};
+  (void)q.hear(m, out);
+  (void)q.rounds.take(q.d, ev::keep_refused{m.checkpoint}, out);
+  BOOST_TEST((q.rounds.refusing(q.d) == std::vector{peer(2)}));
+  q.d.participants = {peer(1)};
+  BOOST_TEST((q.rounds.refusing(q.d) == std::vector{peer(2), peer(3)}));
+}
+
 BOOST_AUTO_TEST_CASE(a_result_is_sent_to_all_others_and_held) {
   one_of_three p(1);
   (void)p.begin(5);

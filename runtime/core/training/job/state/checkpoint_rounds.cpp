@@ -296,6 +296,13 @@ bool checkpoint_rounds::held(const duty& d, const checkpoint_ref& c,
   return say_kept(d, c, known, out);
 }
 
+std::vector<peer_id> checkpoint_rounds::refusing(const duty& d) const {
+  const auto& unable = d.participates() ? unable_ : last_.unable;
+  std::set<peer_id> all(unable.begin(), unable.end());
+  all.insert(refusing_.begin(), refusing_.end());
+  return {all.begin(), all.end()};
+}
+
 void checkpoint_rounds::repeat(const duty& d,
                                const std::vector<peer_id>& members,
                                job_actions& out) const {

@@ -108,6 +108,10 @@ public:
   void repeat(const duty& d, const std::vector<peer_id>& members,
               job_actions& out) const;
 
+  /// The peers of which it is known that their disks refuse checkpoints;
+  /// ascending. A peer that does not vote learns it from the newest checkpoint.
+  [[nodiscard]] std::vector<peer_id> refusing(const duty& d) const;
+
   /// A number that changes when a result or a store is heard of.
   [[nodiscard]] std::uint64_t newest_told() const noexcept { return reported_; }
   [[nodiscard]] std::uint64_t newest_kept() const noexcept { return kept_; }
