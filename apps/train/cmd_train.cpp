@@ -1,5 +1,4 @@
-// apps/train/cmd_train.cpp -- train: submits a run, watches it, brings home its
-// results.
+// apps/train/cmd_train.cpp -- train: submits a run, watches it, gets its results.
 //
 // The text, the initial weights and the description go to a node's store; the
 // shoal does the rest. Results go to the run's own folder (out_folder.hpp). If no
