@@ -66,6 +66,7 @@ struct lone_node final : runtime::context {
   }
   std::shared_ptr<const core::plan> plan() const override { return nullptr; }
   void send(const core::peer_id&, core::job_message) override {}
+  void send(const core::peer_id&, core::serve_message) override {}
   void send_role(const core::peer_id&, const std::string&,
                  std::vector<std::byte>) override {}
   const runtime::role_table& roles() const override { return roles_; }

@@ -23,6 +23,7 @@ class passed final : public message_handler {
 public:
   void take(const peer& f, core::cluster::message&& m) override { add(f, m); }
   void take(const peer& f, core::job_message&& m) override { add(f, m); }
+  void take(const peer& f, core::serve_message&& m) override { add(f, m); }
   void take(const peer& f, link_credit&& m) override { add(f, m); }
   void take(const peer& f, blob_request&& m) override { add(f, m); }
   void take(const peer& f, blob_chunk&& m) override { add(f, m); }

@@ -45,6 +45,7 @@ public:
     ++received;
   }
   void take(const peer&, core::job_message&&) override { ++received; }
+  void take(const peer&, core::serve_message&&) override { ++received; }
   void take(const peer&, blob_request&&) override { ++received; }
   void take(const peer&, blob_chunk&&) override { ++received; }
   void take(const peer&, role_message&&) override { ++received; }

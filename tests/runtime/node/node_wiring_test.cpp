@@ -54,6 +54,7 @@ struct heard {
   std::vector<core::epoch> views;
   std::vector<core::epoch> shown; ///< in view() meanwhile
   std::vector<peer_id> jobs;      ///< the sender of a job's message
+  std::vector<peer_id> serving;   ///< the same, about a served model
   std::vector<std::size_t> bytes; ///< of messages to the role
   int stopping = 0;
 };
@@ -66,6 +67,7 @@ listen(caf::event_based_actor*, runtime::context* world, heard* out) {
       out->shown.push_back(world->view() ? world->view()->number : 0);
     },
     [=](const runtime::job_message_in& m) { out->jobs.push_back(m.from); },
+    [=](const runtime::serve_message_in& m) { out->serving.push_back(m.from); },
     [=](const runtime::role_message_in& m) {
       out->bytes.push_back(m.bytes->size());
     },
@@ -267,6 +269,18 @@ BOOST_AUTO_TEST_CASE(jobs_messages_go_to_the_supervisor) {
   w.run();
   BOOST_TEST((w.of["supervisor"].jobs == std::vector<peer_id>{peer(2)}));
   BOOST_TEST(w.of["mine"].jobs.empty());
+}
+
+BOOST_AUTO_TEST_CASE(messages_about_a_served_model_go_to_who_takes_them) {
+  world w;
+  w.adopt({1, 2});
+  w.node->take(peer(2), core::serve_message(core::serve_pass{}));
+  w.node->take(peer(2), core::serve_message(core::serve_news{}));
+  w.node->send(self, core::serve_message(core::pipeline_report{}));
+  w.run();
+  BOOST_TEST((w.of["supervisor"].serving == std::vector<peer_id>{peer(2)}));
+  BOOST_TEST((w.of["gateway"].serving == std::vector<peer_id>{peer(2), self}));
+  BOOST_TEST(w.of["mine"].serving.empty());
 }
 
 BOOST_AUTO_TEST_CASE(messages_of_a_node_to_itself_are_not_sent) {
