@@ -183,6 +183,26 @@ BOOST_AUTO_TEST_CASE(smaller_types_give_near_outputs) {
   BOOST_TEST(error(kv_type::q8) > 1e-5);
 }
 
+// Against one position the output is its value.
+BOOST_DATA_TEST_CASE(values_are_rounded_as_their_type_says, types, type) {
+  const auto s = heads_of(1, 1, 80);
+  for_each_backend([&](kernels::backend& on) {
+    paged_call c(type, {{0, 1}}, s);
+    c.v[0][0] = 1.00390625f; // half way between two numbers of bf16
+    c.v[0][1] = 1.01171875f;
+    const floats o = c.run(on);
+    for (std::size_t h = 0; h != 80; ++h) {
+      const float v = c.v[0][h];
+      if (type == kv_type::f32)
+        BOOST_TEST(o[h] == v);
+      else if (type == kv_type::bf16)
+        BOOST_TEST(o[h] == kernels::to_float(kernels::to_bf16(v)));
+      else // half a step of the largest value of a block, at most 1.02
+        BOOST_TEST(std::abs(o[h] - v) <= 0.51 * 1.02 / 127);
+    }
+  });
+}
+
 // One value of a head in 32 is much larger, as in the keys of some models: the
 // others keep their precision.
 BOOST_AUTO_TEST_CASE(a_large_value_spoils_only_its_block) {
