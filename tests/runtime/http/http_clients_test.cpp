@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(what_is_sent_ahead_has_a_limit) {
   client.send(get("/held"));
   const auto e = handler->next();
   std::size_t sent = 0;
-  std::string ahead = post("/now", std::string(7 << 20, 'x'));
+  std::string ahead = post("/now", std::string(4 << 20, 'x'));
   ahead += ahead + ahead + ahead + ahead;
   // Sooner or later nothing more goes through.
   while (const auto count =
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(what_is_sent_ahead_has_a_limit) {
   e->respond(200, {}, "first");
   BOOST_TEST(client.read().body == "first");
   for (int i = 0; i < 5; ++i)
-    BOOST_TEST(client.read().body.size() == std::size_t(7 << 20));
+    BOOST_TEST(client.read().body.size() == std::size_t(4 << 20));
   rest.join();
 }
 
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_takes_too_little_is_dropped) {
 
 /// Also while the system has taken a part and nothing more goes through.
 BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_is_dropped_while_writing) {
-  config.limits.drop_bytes = 64 << 20;
+  config.limits.drop_bytes = 25 << 20;
   start();
   auto client = connect();
   client.send(get("/stream"));
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_is_dropped_while_writing) {
   const auto watcher = std::make_shared<notices>();
   e->watch(watcher);
   e->begin_stream(200, {});
-  e->write(std::string(60 << 20, 'x')); // more than the system takes
+  e->write(std::string(24 << 20, 'x')); // more than the system takes
   BOOST_TEST(client.read_head().status == 200u);
   BOOST_TEST((e->write("x") == http_write::pause)); // wakes the server in vain
   auto other = connect();
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_is_dropped_while_writing) {
   BOOST_TEST(other.read().status == 200u);
   write_until(*e, http_write::gone);
   watcher->wait_closed();
-  BOOST_TEST(server->counts().dropped == 1u);
+  wait_for(&http_counts::dropped, 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_for_long_is_dropped) {
@@ -186,10 +186,10 @@ BOOST_AUTO_TEST_CASE(a_client_that_takes_nothing_for_long_is_dropped) {
   client.small_window();
   client.send(get("/whole"));
   const auto e = handler->next();
-  e->respond(200, {}, std::string(64 << 20, 'x'));
+  e->respond(200, {}, std::string(24 << 20, 'x'));
   advance_until([&] { return server->counts().dropped == 1; },
                 config.limits.stall_time);
-  BOOST_TEST(client.read_to_end().size() < std::size_t(64 << 20));
+  wait_for(&http_counts::open, 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_request_that_does_not_come_in_time_is_refused) {

@@ -238,7 +238,9 @@ http_fixture::http_fixture() {
 
 void http_fixture::advance(std::chrono::seconds by) {
   clock->advance(by);
+  const auto before = clock->reads();
   server->clock_changed();
+  clock->wait_for_read(before);
 }
 
 void http_fixture::advance_until(const std::function<bool()>& done,
@@ -248,7 +250,6 @@ void http_fixture::advance_until(const std::function<bool()>& done,
     if (std::chrono::steady_clock::now() > end)
       give_up("what is due");
     advance(by);
-    std::this_thread::yield();
   }
 }
 

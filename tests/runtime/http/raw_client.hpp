@@ -101,11 +101,19 @@ private:
 
 class hand_clock final : public runtime::http_clock {
 public:
-  time_point now() override { return time_point(seconds_.load()); }
+  time_point now() override {
+    ++reads_;
+    reads_.notify_all();
+    return time_point(seconds_.load());
+  }
   void advance(std::chrono::seconds by) { seconds_ = seconds_.load() + by; }
+  std::uint64_t reads() const { return reads_; }
+  /// Returns when it has been read again.
+  void wait_for_read(std::uint64_t before) { reads_.wait(before); }
 
 private:
   std::atomic<std::chrono::seconds> seconds_{std::chrono::seconds(1000)};
+  std::atomic<std::uint64_t> reads_{0};
 };
 
 /// A server with its handler and clock.
