@@ -4,7 +4,6 @@
 #include "actors/job/job_cleaner.hpp"
 #include "actors/job_kinds.hpp"
 #include "actors/placed_roles.hpp"
-#include "actors/serving/gateway.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -335,9 +334,6 @@ caf::actor spawn_supervisor(caf::actor_system& system, runtime::context& node) {
 void add_builtin(runtime::role_table& roles) {
   roles["supervisor"] = [](caf::actor_system& system, runtime::context& node) {
     return spawn_supervisor(system, node);
-  };
-  roles["gateway"] = [](caf::actor_system& system, runtime::context& node) {
-    return spawn_gateway(system, node);
   };
 }
 

@@ -22,7 +22,8 @@ std::shared_ptr<gateway_door> make_gateway_door(std::string version);
 std::shared_ptr<runtime::http_handler>
 handler_of(const std::shared_ptr<gateway_door>& door);
 
-/// Lets the node's gateway, once it is started, answer at the door.
+/// Adds the role of the gateway, which, once it is started, answers at the door.
+/// A node without it computes for served models all the same.
 void open_gateway(runtime::role_table& roles,
                   const std::shared_ptr<gateway_door>& door);
 
