@@ -185,7 +185,7 @@ private:
       limits.passes_max = std::uint32_t(stages_.size());
       limits.running_max = std::uint32_t(serve_.streams_max);
       limits.waiting_max = std::uint32_t(serve_.queue_max);
-      pipeline_ = std::make_unique<core::pipeline>(
+      pipeline_ = std::make_unique<core::serving_pipeline>(
         core::pipeline_config{header_, stages_, limits});
       send_all(pipeline_->set_members(member_set(), steady_now()));
     }
@@ -263,7 +263,8 @@ private:
   core::job_header header_; ///< of the newest place
   std::vector<core::peer_id> stages_;
   std::map<std::uint32_t, std::shared_ptr<stage_runner>> runners_;
-  std::unique_ptr<core::pipeline> pipeline_; ///< where the first stage is here
+  std::unique_ptr<core::serving_pipeline>
+    pipeline_; ///< where the first stage is here
   std::deque<runtime::serve_message_in> early_;
   std::uint64_t notes_ = 0;
   bool ticking_ = false;

@@ -1,7 +1,7 @@
 // actors/serving/serve_job.hpp -- one pipeline of a served model on this peer.
 //
 // Loads the weights of this peer's stages, computes their passes, and, where the
-// first stage is here, speaks for the pipeline: it runs core::pipeline, which
+// first stage is here, speaks for the pipeline: it runs core::serving_pipeline, which
 // decides everything. A new place of the island ends all of that and begins anew,
 // with the weights that are here already.
 //

@@ -164,8 +164,8 @@ void put_work(std::string& out, const json& peer, const json& job) {
     const std::string id = begin_of(job["id"], 8);
     if (k["refuses"].get<bool>()) {
       put(out,
-          "  keeps no checkpoints of job %s (%s): its disk takes none (full, "
-          "read-only or damaged)\n",
+          "  keeps no checkpoints of job %s (%s): its disk has refused them "
+          "(full, read-only or damaged)\n",
           text(job, "name"), id.c_str());
       continue;
     }

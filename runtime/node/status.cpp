@@ -236,8 +236,8 @@ const json_table<keeper_of>& keeper_table() {
     {"id", "text", "", "64 hexadecimal digits",
      [](const keeper_of& k) { return json(core::to_hex(k.is.peer)); }},
     {"refuses", "true or false", "",
-     "whether its disk takes no checkpoints now: it is full, read-only or "
-     "damaged",
+     "whether its disk has refused checkpoints, and others keep them: it is "
+     "full, read-only or damaged",
      [](const keeper_of& k) { return json(k.refuses); }}};
   return table;
 }

@@ -46,12 +46,12 @@ def said(peer, text):
 
 
 @contextlib.contextmanager
-def small_disks(cluster):
+def small_disks(cluster, size="16m"):
     mounted = []
     try:
         for p in cluster.peers:
             if not (cluster.isolated
-                    and call("mount", "-t", "tmpfs", "-o", "size=16m", "none",
+                    and call("mount", "-t", "tmpfs", "-o", f"size={size}", "none",
                              str(p.store))):
                 print("  skipped: no tmpfs can be mounted here")
                 yield False
@@ -66,13 +66,13 @@ def small_disks(cluster):
             call("umount", "-l", str(disk))
 
 
-def start(cluster, folder):
+def start(cluster, folder, interval=0):
     text = folder / "text"
     text.write_bytes(bytes(32 + (i * i * 7 + i // 3) % 90
                            for i in range(300_000)))
     cluster.start_all()
     cluster.wait_view(4)
-    run = Run(cluster, folder, data=[str(text)])
+    run = Run(cluster, folder, data=[str(text)], interval=interval)
     run.advance(5)
     return run
 
@@ -137,6 +137,34 @@ def read_only_disks_stop_no_training(cluster, folder):
             wait_for(lambda p=p: said(p, AGAIN))
             assert len(said(p, CANNOT)) == len(said(p, AGAIN)) == 1
         all_are_back(cluster, run)
+
+
+@scenario
+def the_status_of_every_peer_names_a_full_disk(cluster, folder):
+    """It named that peer as a keeper of checkpoints like any other."""
+    with small_disks(cluster, "128m") as there:
+        if not there:
+            return
+        run = start(cluster, folder, interval=10)
+
+        def refuse():
+            """The names of keepers whose disks refuse, as each peer knows."""
+            return [{k["peer"] for k in p.status()["jobs"][0]["keepers"]
+                     if k["refuses"]} for p in cluster.peers]
+
+        wait_for(lambda: "checkpoint" in cluster.peers[0].status()["jobs"][0])
+        assert refuse() == [set()] * 4, refuse()
+        keepers = {k["peer"] for k in
+                   cluster.peers[0].status()["jobs"][0]["keepers"]}
+        full = next(p for p in cluster.peers if p.name in keepers)
+        fill(full)
+        wait_for(lambda: all(full.name in names for names in refuse()), 60)
+        table = cluster.run(["status", "--data-dir", str(cluster.mine)],
+                            cluster.peers[0].number).stdout
+        assert "keeps no checkpoints of job out" in table, table
+        (full.store / "ballast").unlink()
+        run.advance(5)
+        run.once_each()
 
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@
 
 namespace shoal::core {
 
-pipeline::pipeline(pipeline_config config)
+serving_pipeline::serving_pipeline(pipeline_config config)
   : config_(std::move(config)), batcher_(config_.limits) {
 }
 
-void pipeline::send(const peer_id& to, serve_message what) {
+void serving_pipeline::send(const peer_id& to, serve_message what) {
   out_.push_back({to, std::move(what)});
 }
 
-serve_sends pipeline::finish(nanoseconds now) {
+serve_sends serving_pipeline::finish(nanoseconds now) {
   now_ = now;
   give_passes();
   flush_news();
@@ -25,7 +25,8 @@ serve_sends pipeline::finish(nanoseconds now) {
   return std::exchange(out_, {});
 }
 
-serve_sends pipeline::set_members(std::set<peer_id> members, nanoseconds now) {
+serve_sends
+serving_pipeline::set_members(std::set<peer_id> members, nanoseconds now) {
   now_ = now;
   members_ = std::move(members);
   std::vector<sequence_id> gone;
@@ -42,15 +43,15 @@ serve_sends pipeline::set_members(std::set<peer_id> members, nanoseconds now) {
   return finish(now);
 }
 
-serve_sends
-pipeline::take(const peer_id& from, const serve_message& m, nanoseconds now) {
+serve_sends serving_pipeline::take(const peer_id& from, const serve_message& m,
+                                   nanoseconds now) {
   now_ = now;
   if (core::header(m) == config_.header)
     std::visit([&](const auto& what) { on(from, what); }, m);
   return finish(now);
 }
 
-serve_sends pipeline::tick(nanoseconds now) {
+serve_sends serving_pipeline::tick(nanoseconds now) {
   now_ = now;
   if (!ready() && why_.empty()
       && (asked_ == 0 || now - asked_ >= again_after)) {
@@ -75,7 +76,7 @@ serve_sends pipeline::tick(nanoseconds now) {
   return finish(now);
 }
 
-serve_sends pipeline::fail(const std::string& why, nanoseconds now) {
+serve_sends serving_pipeline::fail(const std::string& why, nanoseconds now) {
   why_ = why;
   report();
   return finish(now);
@@ -83,7 +84,7 @@ serve_sends pipeline::fail(const std::string& why, nanoseconds now) {
 
 // Messages. -------------------------------------------------------------------
 
-void pipeline::on(const peer_id& from, const serve_request& m) {
+void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   if (!members_.contains(from))
     return;
   const stream_key key{from, m.stream};
@@ -117,14 +118,15 @@ void pipeline::on(const peer_id& from, const serve_request& m) {
   changed_ = true;
 }
 
-void pipeline::refuse(const stream_key& key, std::uint64_t first, refusal why) {
+void serving_pipeline::refuse(const stream_key& key, std::uint64_t first,
+                              refusal why) {
   stream_news n{key.second, first, {}, stream_end::too_long, false};
   if (why == refusal::too_many)
     n.end = stream_end::busy;
   news_[key.first].push_back(std::move(n));
 }
 
-void pipeline::on(const peer_id& from, const serve_cancel& m) {
+void serving_pipeline::on(const peer_id& from, const serve_cancel& m) {
   const auto at = ids_.find({from, m.stream});
   if (at == ids_.end())
     return;
@@ -133,31 +135,31 @@ void pipeline::on(const peer_id& from, const serve_cancel& m) {
   forget(id);
 }
 
-void pipeline::on(const peer_id& from, const serve_hold& m) {
+void serving_pipeline::on(const peer_id& from, const serve_hold& m) {
   if (const auto at = ids_.find({from, m.stream}); at != ids_.end())
     set_held(at->second, m.held);
 }
 
-void pipeline::set_held(sequence_id id, bool held) {
+void serving_pipeline::set_held(sequence_id id, bool held) {
   batcher_.hold(id, held);
   stream& s = streams_.at(id);
   s.held = held;
   s.told_of = now_;
 }
 
-void pipeline::on(const peer_id& from, const report_wanted&) {
+void serving_pipeline::on(const peer_id& from, const report_wanted&) {
   if (members_.contains(from))
     send(from, present());
 }
 
-void pipeline::on(const peer_id& from, const serve_ready& m) {
+void serving_pipeline::on(const peer_id& from, const serve_ready& m) {
   if (m.stage >= config_.stages.size() || config_.stages[m.stage] != from)
     return;
   if (ready_.insert(m.stage).second && ready())
     report();
 }
 
-void pipeline::on(const peer_id& from, const serve_chosen& m) {
+void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
   if (from != config_.stages.back() || under_way_.empty()
       || m.number != under_way_.front().pass.number)
     return; // it comes again, or has come
@@ -196,7 +198,7 @@ void pipeline::on(const peer_id& from, const serve_chosen& m) {
   changed_ = true;
 }
 
-void pipeline::forget(sequence_id id) {
+void serving_pipeline::forget(sequence_id id) {
   const auto at = streams_.find(id);
   ids_.erase(at->second.key);
   if (!at->second.sent.empty())
@@ -207,7 +209,7 @@ void pipeline::forget(sequence_id id) {
 
 // Passes. ---------------------------------------------------------------------
 
-void pipeline::give_passes() {
+void serving_pipeline::give_passes() {
   if (!ready())
     return;
   while (auto next = batcher_.next()) {
@@ -233,7 +235,7 @@ void pipeline::give_passes() {
   }
 }
 
-serve_row pipeline::row_of(const pass_row& from, stream& s) const {
+serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
   serve_row r;
   r.sequence = from.id;
   r.first = from.first;
@@ -256,7 +258,7 @@ serve_row pipeline::row_of(const pass_row& from, stream& s) const {
 
 // What gateways hear. ---------------------------------------------------------
 
-void pipeline::flush_news() {
+void serving_pipeline::flush_news() {
   for (auto& [to, all] : std::exchange(news_, {})) {
     serve_news m;
     m.header = config_.header;
@@ -270,7 +272,7 @@ void pipeline::flush_news() {
   }
 }
 
-pipeline_report pipeline::present() const {
+pipeline_report serving_pipeline::present() const {
   const auto load = batcher_.present();
   pipeline_report r;
   r.header = config_.header;
@@ -285,7 +287,7 @@ pipeline_report pipeline::present() const {
   return r;
 }
 
-void pipeline::report() {
+void serving_pipeline::report() {
   const pipeline_report r = present();
   for (const peer_id& to : members_)
     send(to, r);

@@ -42,7 +42,7 @@ struct pipeline_config {
   batcher_limits limits;
 };
 
-class pipeline {
+class serving_pipeline {
 public:
   /// A pass without an answer is given again after this time, and stages that
   /// are not ready are asked again.
@@ -50,7 +50,7 @@ public:
   /// All gateways get a report at least this often while anything changes.
   static constexpr nanoseconds report_every = 1'000'000'000;
 
-  explicit pipeline(pipeline_config config);
+  explicit serving_pipeline(pipeline_config config);
 
   /// The members of the view: at first, and whenever they change.
   serve_sends set_members(std::set<peer_id> members, nanoseconds now);

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
                  "keepers":[{"id":"61","refuses":true},
                             {"id":"62","refuses":false},{"id":"63"}]}]})");
   const std::string refused = "  keeps no checkpoints of job run (00000000): "
-                              "its disk takes none (full, read-only or "
+                              "its disk has refused them (full, read-only or "
                               "damaged)\n";
   BOOST_TEST(tables.find(refused) != std::string::npos, tables);
   BOOST_TEST(tables.find(refused) == tables.rfind(refused), tables);

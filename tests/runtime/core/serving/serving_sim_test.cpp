@@ -110,9 +110,9 @@ private:
     std::map<page_id, std::array<token_id, page_tokens>> memory;
   };
   struct node {
-    std::map<std::uint64_t, replay> gateway;     ///< one
-    std::map<std::uint32_t, pipeline> pipelines; ///< by island
-    std::map<std::uint32_t, stage> stages;       ///< by island
+    std::map<std::uint64_t, replay> gateway;             ///< one
+    std::map<std::uint32_t, serving_pipeline> pipelines; ///< by island
+    std::map<std::uint32_t, stage> stages;               ///< by island
   };
   struct place {
     job_header header;
@@ -173,7 +173,7 @@ private:
         if (std::ranges::find(p.stages, at) != p.stages.end())
           n.stages[i];
         if (speaks) {
-          pipeline& made =
+          serving_pipeline& made =
             n.pipelines
               .try_emplace(i, pipeline_config{p.header, p.stages, limits_})
               .first->second;
