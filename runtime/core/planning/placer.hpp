@@ -22,6 +22,9 @@ struct island_draft {
 };
 
 struct placer {
+  const char* name;    ///< of the kind, in JSON: "train"
+  const char* replica; ///< what a replica is called in a plan: "replica"
+  bool has_schedule;   ///< plans name it
   /// Sets replicas and schedule, or why_waiting.
   void (*lay_out)(island_draft&, const view&);
   /// Sets followers and arriving; may hold back parts of the layout. Memory in

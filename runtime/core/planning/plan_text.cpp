@@ -2,6 +2,7 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/placement.hpp"
+#include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/state/holdings.hpp"
 
@@ -31,22 +32,23 @@ std::string layers(const stage_place& s) {
          + std::to_string(s.last_block - 1);
 }
 
-std::string places(const view& v, const island_place& a) {
+std::string places(const view& v, const island_place& a, const placer& kind) {
   std::size_t stages = 0, deepest = 0;
   for (const replica_place& r : a.replicas) {
     stages += r.stages.size();
     deepest = std::max(deepest, r.stages.size());
   }
   std::string out;
-  if (deepest > 1)
+  if (deepest > 1 && kind.has_schedule)
     out = std::string(to_text(a.schedule)) + ", ";
   if (stages > stages_listed_max)
-    return out + std::to_string(a.replicas.size())
-           + (a.replicas.size() == 1 ? " replica of " : " replicas of ")
+    return out + std::to_string(a.replicas.size()) + " " + kind.replica
+           + (a.replicas.size() == 1 ? " of " : "s of ")
            + std::to_string(deepest) + (deepest == 1 ? " stage" : " stages")
            + " on " + std::to_string(workers(a.replicas).size()) + " peers";
   for (std::size_t r = 0; r < a.replicas.size(); ++r) {
-    out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
+    out += (r ? "; " : "") + std::string(kind.replica) + " " + std::to_string(r)
+           + ":";
     bool first = true;
     for (const stage_place& s : a.replicas[r].stages) {
       out += (first ? " " : ", ") + name_of(v, s.lead().peer) + layers(s);
@@ -88,9 +90,9 @@ std::string to_text(const view& v, const assignment& a) {
 std::string to_text(const view& v, const island_id& id, const island_place& a) {
   if (a.replicas.empty())
     return "waits: " + a.why_waiting;
-  std::string out = places(v, a);
-  if (const job_entry* job = find_job(v, id.job);
-      job && (job->want_copies > 0 || !a.followers.empty())) {
+  const job_entry* job = find_job(v, id.job);
+  std::string out = places(v, a, placer_of(job ? job->kind : job_kind::train));
+  if (job && (job->want_copies > 0 || !a.followers.empty())) {
     const std::uint32_t copies =
       holdings(a).least_copies(part_table(job->blocks)) - 1;
     if (copies > 0) {

@@ -47,6 +47,6 @@ void complete(island_draft&, const view&) {
 
 } // namespace
 
-const placer serving_placer{lay_out, complete};
+const placer serving_placer{"serve", "pipeline", false, lay_out, complete};
 
 } // namespace shoal::core

@@ -142,6 +142,6 @@ void complete(island_draft& d, const view&) {
 
 } // namespace
 
-const placer training_placer{lay_out, complete};
+const placer training_placer{"train", "replica", true, lay_out, complete};
 
 } // namespace shoal::core
