@@ -31,7 +31,7 @@ class Ends(World):
         train = self.start(
             "train", "--data", text, "--out", "out", "--name", "one",
             "--training.seq_len", 32, "--training.steps", 1000,
-            "--model.hidden_size", 512, "--model.num_hidden_layers", 4)
+            "--model.hidden_size", 768, "--model.num_hidden_layers", 8)
         train.wait_line(lambda line: line.startswith("step 1/"))
         train.child.send_signal(signal.SIGINT)
         train.wait_line(lambda line: "ends after the step" in line)
