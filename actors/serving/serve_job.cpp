@@ -12,10 +12,12 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace shoal::actors {
 namespace {
@@ -135,6 +137,12 @@ private:
     } else if (pipeline_) {
       send_all(pipeline_->set_members(member_set(), steady_now()));
     }
+    const bool keeps =
+      std::ranges::any_of(place.keepers, [&](const core::member_id& k) {
+        return k.peer == node_.self();
+      });
+    if (std::exchange(keeps_, keeps) != keeps)
+      weights_.keep_all(keeps);
     std::deque<runtime::serve_message_in> early;
     early.swap(early_);
     for (const auto& e : early)
@@ -267,6 +275,7 @@ private:
     pipeline_; ///< where the first stage is here
   std::deque<runtime::serve_message_in> early_;
   std::uint64_t notes_ = 0;
+  bool keeps_ = false; ///< all files of the model
   bool ticking_ = false;
   bool over_ = false;
 };

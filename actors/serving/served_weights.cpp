@@ -40,6 +40,33 @@ void served_weights::make_stage(model::unit_index first, model::unit_index last,
   make_if_complete();
 }
 
+void served_weights::keep_all(bool keep) {
+  ++keeping_;
+  if (keep)
+    fetch_all_files(keeping_);
+}
+
+void served_weights::fetch_all_files(std::uint64_t turn) {
+  blob_set set;
+  set.manifests.push_back(manifest_);
+  fetch_all(node_, std::move(set), owner_.members(),
+            [this, turn, post = post_](std::error_code error) {
+              post([this, turn, error] {
+                if (turn != keeping_ || !error)
+                  return;
+                if (refused_by_disk(error)) {
+                  owner_.say("the disk takes no files of the model: "
+                             + error.message());
+                  return;
+                }
+                owner_.run_later([this, turn] {
+                  if (turn == keeping_)
+                    fetch_all_files(turn);
+                });
+              });
+            });
+}
+
 void served_weights::load_next() {
   if (loading_)
     return;

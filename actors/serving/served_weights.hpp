@@ -66,6 +66,10 @@ public:
   void
   make_stage(model::unit_index first, model::unit_index last, stage_made made);
 
+  /// Whether all files of the model are to be in the own store, so that others may
+  /// have them when the peer from which they came is gone.
+  void keep_all(bool keep);
+
   /// Wanted units, and those that are here.
   std::size_t wanted() const noexcept { return wanted_.size(); }
   std::size_t here() const noexcept { return units_.size(); }
@@ -77,6 +81,7 @@ private:
     stage_made made;
   };
 
+  void fetch_all_files(std::uint64_t turn);
   void load_next();
   void fetch(model::unit_index unit);
   void read(model::unit_index unit);
@@ -93,8 +98,9 @@ private:
   std::map<model::unit_index, model::inference_unit> units_;
   std::vector<order> orders_;
   bool loading_ = false;
-  std::uint64_t turn_ = 0; ///< counts want()
-  std::string said_;       ///< last
+  std::uint64_t turn_ = 0;    ///< counts want()
+  std::uint64_t keeping_ = 0; ///< counts keep_all()
+  std::string said_;          ///< last
   /// Hashed files, and tied matrices: used on the disk and device queues only.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();

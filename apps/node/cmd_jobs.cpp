@@ -507,6 +507,10 @@ int run_attach(const attach_options& o) {
   const json about = model::parse_json<json>(text);
   if (!about.is_object() || !about.contains("run"))
     return fail("the node describes job " + job.text + " unreadably");
+  if (about.value("kind", "train") == "serve")
+    return fail("job " + job.text
+                + " serves a model: the node that is asked for completions "
+                  "shows them, and `shoal status` where it runs");
   auto run =
     runtime::parse_run(model::json_text(about["run"]), "job " + job.text);
   if (!run)

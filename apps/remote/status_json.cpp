@@ -46,6 +46,7 @@ const json& pattern() {
                            {"cause?", ""},
                            {"user", ""},
                            {"submitted_unix_ms", 0u},
+                           {"kind", "train"},
                            {"places", json::array({json::array({stage})})},
                            {"checkpoint?", {{"step", 0u}, {"digest", ""}}},
                            {"keepers?", json::array({keeper})},

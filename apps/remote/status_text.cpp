@@ -132,6 +132,11 @@ void put_versions(std::string& out, const json& status) {
   }
 }
 
+/// Whether a job serves a model, instead of training one.
+bool serves(const json& job) {
+  return text_of(job, "kind") == "serve";
+}
+
 /// A peer's work for a job, in lines of its own. The shoal counts stages in
 /// blocks; users know them as layers of the model.
 void put_work(std::string& out, const json& peer, const json& job) {
@@ -141,8 +146,12 @@ void put_work(std::string& out, const json& peer, const json& job) {
       const json& stage = replicas[r][s];
       if (text_of(stage, "id") != text_of(peer, "id"))
         continue;
-      put(out, "  trains job %s (%s), replica %zu stage %zu, ",
-          text(job, "name"), begin_of(job["id"], 8).c_str(), r, s);
+      if (serves(job))
+        put(out, "  serves %s (%s), stage %zu of %zu, ", text(job, "name"),
+            begin_of(job["id"], 8).c_str(), s + 1, replicas[r].size());
+      else
+        put(out, "  trains job %s (%s), replica %zu stage %zu, ",
+            text(job, "name"), begin_of(job["id"], 8).c_str(), r, s);
       const auto first = stage["first_layer"].get<std::int64_t>();
       const auto last = stage["last_layer"].get<std::int64_t>();
       if (first == last)
@@ -162,6 +171,11 @@ void put_work(std::string& out, const json& peer, const json& job) {
     if (text_of(k, "id") != text_of(peer, "id"))
       continue;
     const std::string id = begin_of(job["id"], 8);
+    if (serves(job)) {
+      put(out, "  keeps the weights of %s (%s)\n", text(job, "name"),
+          id.c_str());
+      continue;
+    }
     if (k["refuses"].get<bool>()) {
       put(out,
           "  keeps no checkpoints of job %s (%s): its disk has refused them "
@@ -339,8 +353,9 @@ std::string jobs_table(const status_json& status, std::int64_t now_ms) {
       put(loss, "%.4f", j["loss"].get<double>());
     if (runs && !waits && j["tokens_per_s"].is_number())
       put(speed, "%.0f", j["tokens_per_s"].get<double>());
-    const std::string step = std::to_string(number(j, "step")) + "/"
-                             + std::to_string(number(j, "steps"));
+    const std::string step = serves(j) ? "serves"
+                                       : std::to_string(number(j, "step")) + "/"
+                                           + std::to_string(number(j, "steps"));
     const auto since = std::int64_t(number(j, "submitted_unix_ms"));
     put(out, "%-16s  %-16s %6s  %-16s %4d  %-9s %15s %9s %10s  %s\n",
         text(j, "id"), text(j, "name"),

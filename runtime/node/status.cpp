@@ -5,6 +5,7 @@
 
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/host_memory.hpp"
+#include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/training/shards.hpp"
 #include "runtime/files/json.hpp"
@@ -315,8 +316,10 @@ const json_table<job_of>& job_table() {
   static const json_table<job_of> table{
     {"id", "text", "", "16 hexadecimal digits",
      [](j v) { return json(core::job_text(v.is.id)); }},
-    {"name", "text", "", "of its run file",
+    {"name", "text", "", "of its run file, or of the model that it serves",
      [](j v) { return json(v.is.name); }},
+    {"kind", "text", "", "`train` or `serve`",
+     [](j v) { return json(core::placer_of(v.is.kind).name); }},
     {"state", "text", "", "`running`, `done`, `cancelled` or `failed`",
      [](j v) { return json(core::to_text(v.is.state)); }},
     {"ending", "true or false", "",

@@ -5,10 +5,14 @@ import re
 import signal
 import threading
 
-from support import DEADLINE_S, World, main
+from support import DEADLINE_S, TINY_RUN, World, main
 
 PROMPTS = ["The cod of file 3", "A herring", "x", "The sprat of file 9 is the "
            "same as that of file 10, and so on, for all of them"]
+
+
+# Tokens of a stream that still runs when a peer is killed.
+LONG = 3000
 
 
 class Endpoint:
@@ -70,11 +74,11 @@ class Serve(World):
         super().setUp()
         self.succeed("init", self.tiny_run(), "--out", "m")
 
-    def alone(self, prompt, tokens=24, **options):
+    def alone(self, prompt, tokens=24, model="m", **options):
         """What `generate` makes of a prompt."""
         flags = [f for k, v in options.items()
                  for f in ("--" + k.replace("_", "-"), v)]
-        lines = self.succeed("generate", "m", "--prompt", prompt, "--json",
+        lines = self.succeed("generate", model, "--prompt", prompt, "--json",
                              "--max-tokens", tokens, *flags)
         return self.events(lines)[-1]["text"]
 
@@ -142,13 +146,17 @@ class Serve(World):
             status = json.loads(self.succeed("status", "--json", "--name",
                                              name))
             at[name] = Endpoint(status["http"])
-        self.succeed("serve", "m", "--as", "tiny", "--stages", 2, "--detach",
+        self.write("long.toml", TINY_RUN.replace(
+            "max_position_embeddings = 256", "max_position_embeddings = 4096"))
+        self.succeed("init", "long.toml", "--out", "long")
+        self.succeed("serve", "long", "--as", "tiny", "--stages", 2, "--detach",
                      "--name", "one")
         peers = {p["id"]: p["name"] for p in status["peers"]}
         job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
         stages = [s for s in names if s in str(job)]
         self.assertTrue(stages, job)
-        expected = [self.alone(p, 150, temperature=0) for p in PROMPTS]
+        expected = [self.alone(p, LONG, temperature=0, model="long")
+                    for p in PROMPTS]
         outside = self.one_outside(job, peers)
         results, begun = {}, threading.Semaphore(0)
 
@@ -160,7 +168,7 @@ class Serve(World):
                     told[0] = True
                     begun.release()
             results[i] = at[outside].stream(
-                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": 150,
+                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
                  "temperature": 0}, each)
 
         threads = [threading.Thread(target=one_stream, args=(i,))
@@ -169,8 +177,10 @@ class Serve(World):
             thread.start()
         for _ in threads:
             self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        # A stage; if it can be, the peer that was given the model's files.
         dies = next(n for n in names if n != outside)
         nodes[dies].end(signal.SIGKILL)
+        self.assertLess(len(results), len(PROMPTS), "all ended before the death")
         for thread in threads:
             thread.join(DEADLINE_S)
         for i, text in enumerate(expected):
