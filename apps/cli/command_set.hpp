@@ -22,6 +22,7 @@ struct command_set {
   leave_options leave;
   train_options train;
   serve_options serve;
+  api_key_options api_key;
   plan_options plan;
   init_options init;
   generate_command generate;

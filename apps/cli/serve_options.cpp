@@ -64,6 +64,18 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_serve(o); };
+
+  c = app.add_subcommand(
+    "apikey", "make a key for a client of the models that are served");
+  c->add_option("NAME", set.api_key.name,
+                "of the client, to find its key again in the file")
+    ->required();
+  c->add_option(
+     "--file", set.api_key.file,
+     "file that gets the key's hash, for --api-keys of nodes; made if "
+     "there is none")
+    ->required();
+  run[c] = [&set] { return run_api_key(set.api_key); };
 }
 
 } // namespace shoal::apps

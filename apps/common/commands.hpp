@@ -155,6 +155,12 @@ struct serve_options {
 };
 int run_serve(const serve_options& o);
 
+struct api_key_options {
+  std::string name;           ///< of the client
+  std::filesystem::path file; ///< gets the hash
+};
+int run_api_key(const api_key_options& o);
+
 struct plan_options {
   node_address at;
   run_options run;

@@ -144,11 +144,14 @@ public:
   void print(const node_lines& said) {
     begun_ = true;
     for (const node_line& line : said.lines) {
+      if (line.number <= last_)
+        continue; // asked for again
       if (last_ != 0 && line.number > last_ + 1)
         std::cerr << "shoal: "
                   << core::count_text(line.number - last_ - 1, "line")
                   << " came too fast to be kept\n";
       last_ = line.number;
+      last_ms_ = line.unix_ms;
       if (json_)
         std::cout << model::json_text(json{
           {"peer", said.node}, {"unix_ms", line.unix_ms}, {"text", line.text}});
@@ -160,13 +163,24 @@ public:
   }
 
   void begin_anew() { last_ = 0; }
+  /// Whether these, asked for from the first one on, are of a process that has
+  /// started since: it numbers its lines anew.
+  bool are_others(const node_lines& said) const {
+    if (last_ == 0 || said.lines.empty())
+      return false;
+    for (const node_line& line : said.lines)
+      if (line.number == last_)
+        return line.unix_ms != last_ms_;
+    return said.lines.back().number < last_;
+  }
   /// Whether the node has answered.
   bool has_begun() const { return begun_; }
 
 private:
   bool json_;
   bool begun_ = false;
-  std::uint64_t last_ = 0; ///< number of the last line
+  std::uint64_t last_ = 0;   ///< number of the last line
+  std::int64_t last_ms_ = 0; ///< its time
 };
 
 } // namespace
@@ -198,20 +212,23 @@ int run_logs(const logs_options& o) {
       if (interrupts->seen())
         return exit_interrupted;
       static_cast<void>(client.connect());
+      next = 0; // all of them: it may be another process
       continue;
     }
     if (std::exchange(lost, false))
       std::cerr << "shoal: it answers again\n";
     count = runtime::reply_lines_max;
     if (next < from) { // from a process that has started since
-      std::cerr << "shoal: the node was started again\n";
-      out.begin_anew();
       next = 0;
       continue;
     }
     const auto said = parse_lines(text);
     if (!said)
       return fail("the node at " + client.where() + ": " + said.message());
+    if (from == 0 && out.are_others(*said)) {
+      std::cerr << "shoal: the node was started again\n";
+      out.begin_anew();
+    }
     out.print(*said);
     if (!o.follow)
       return exit_done;

@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(each_kind_is_dispatched_as_the_kind_that_it_is) {
     else
       BOOST_TEST(w.seen.back().index() == e.index());
   }
-  BOOST_TEST(held == 5);
+  BOOST_TEST(held == 6);
   w.door.members({peer(1)});
   BOOST_TEST(w.seen.size() == kinds.size());
   std::set<std::size_t> indices;

@@ -116,7 +116,7 @@ struct world {
     scheduler =
       dynamic_cast<caf::scheduler::test_coordinator*>(&system->scheduler());
     BOOST_REQUIRE(scheduler);
-    for (const char* role : {"supervisor", "mine"})
+    for (const char* role : {"supervisor", "gateway", "mine"})
       roles[role] = [this, role](caf::actor_system& s, runtime::context& c) {
         return s.spawn(listen, &c, &of[role]);
       };
