@@ -9,9 +9,11 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        openai::completion_request request,
                        openai::completion_head head,
                        std::shared_ptr<const model::tokenizer> by,
-                       std::vector<completion_prompt> prompts)
+                       std::vector<completion_prompt> prompts,
+                       std::uint64_t skip)
   : exchange_(std::move(exchange)), request_(std::move(request)),
-    head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)) {
+    head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)),
+    skip_(skip) {
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
     for (std::uint32_t i = 0; i < request_.n; ++i) {
@@ -35,7 +37,7 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  if (!request_.echo)
+  if (!request_.echo || skip_ > 0)
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
@@ -49,7 +51,11 @@ bool completion::begin() {
 }
 
 runtime::http_write completion::event(const std::string& json) {
-  return exchange_->write(openai::sse_event(json, ++events_));
+  if (choices_.size() > 1)
+    ++events_;
+  else
+    events_ = choices_.front().tokens;
+  return exchange_->write(openai::sse_event(json, events_));
 }
 
 std::string completion::text_of(core::token_id id) const {
@@ -89,11 +95,15 @@ completion::take(std::size_t index,
   std::vector<core::served_token> shown;
   for (std::size_t i = 0; i < tokens.size() && !c.text.stopped(); ++i) {
     ++used_.completion_tokens;
+    const bool has_it = ++c.tokens <= skip_;
     const bool ends_it =
       end == core::stream_end::stop && i + 1 == tokens.size();
     if (ends_it)
       break; // the token that ends a sequence has no text
-    text += c.text.push(tokens[i].token);
+    const std::string piece = c.text.push(tokens[i].token);
+    if (has_it)
+      continue;
+    text += piece;
     shown.push_back(tokens[i]);
   }
   if (end != core::stream_end::none)

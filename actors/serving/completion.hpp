@@ -5,6 +5,11 @@
 // come in, text goes out: as one answer, or as events. A choice ends by its
 // stream, or earlier by a stop string.
 //
+// The id of an event is the number of tokens that the client has with it, if there
+// is one choice; else a count of events. A client that comes again, to this or to
+// another gateway, with the same Idempotency-Key (by which tokens are drawn, if it
+// gives no seed) and that number gets what follows: the tokens are the same.
+//
 // Threads: the gateway's.
 // Errors:  a stream that cannot go on ends the answer: with a status, or, if
 //          events were sent, with an event that says why.
@@ -30,10 +35,11 @@ struct completion_prompt {
 class completion {
 public:
   /// @param by may be null: then choices have no text
+  /// @param skip tokens that the client has; 0 if there are several choices
   completion(std::shared_ptr<runtime::http_exchange> exchange,
              openai::completion_request request, openai::completion_head head,
              std::shared_ptr<const model::tokenizer> by,
-             std::vector<completion_prompt> prompts);
+             std::vector<completion_prompt> prompts, std::uint64_t skip = 0);
 
   std::size_t choices() const noexcept { return choices_.size(); }
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
@@ -77,6 +83,7 @@ private:
     openai::logprobs logprobs;  ///< without events
     openai::finish_reason finish = openai::finish_reason::none;
     bool over = false;
+    std::uint64_t tokens = 0;
   };
 
   openai::logprobs logprobs_of(choice& c, std::string_view text,
@@ -93,7 +100,8 @@ private:
   std::vector<choice> choices_;
   std::size_t left_ = 0; ///< choices that are not over
   openai::usage used_;
-  std::uint64_t events_ = 0;
+  std::uint64_t events_ = 0; ///< or tokens
+  std::uint64_t skip_ = 0;   ///< tokens that are not sent
   bool begun_ = false;
   unsigned status_ = 200;
 };

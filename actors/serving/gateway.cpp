@@ -2,13 +2,13 @@
 #include "actors/serving/gateway.hpp"
 
 #include "actors/serving/completion.hpp"
+#include "actors/serving/completion_rules.hpp"
 #include "actors/serving/gateway_metrics.hpp"
 #include "actors/serving/served_model.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/random.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/jobs/job_log.hpp"
-#include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/work/are_you_there.hpp"
 
 #include <caf/all.hpp>
@@ -429,87 +429,21 @@ private:
     model->waiting.push_back([this, x] { on_completion(x); });
   }
 
-  /// The prompts as tokens. @returns nothing: it was answered with an error
-  std::optional<std::vector<completion_prompt>>
-  prompts_of(runtime::http_exchange& x, const openai::completion_request& asked,
-             const served_model& model) {
-    std::vector<completion_prompt> out;
-    for (const openai::prompt& p : asked.prompts) {
-      completion_prompt& to = out.emplace_back();
-      if (const auto* ids = std::get_if<std::vector<openai::token_id>>(&p)) {
-        to.ids = *ids;
-        if (!model::valid_ids(model.config().model, to.ids)) {
-          x.respond(openai::invalid_request(
-            "prompt: has an id that is not below "
-              + std::to_string(model.config().model.vocab_size),
-            "prompt"));
-          return std::nullopt;
-        }
-        model::text_decoder text(model.text()->tokenizer.get());
-        if (asked.echo)
-          for (const auto id : to.ids)
-            to.text += text.push(id);
-      } else if (!model.text()->tokenizer) {
-        x.respond(openai::invalid_request(
-          "prompt: must be token ids, since the model has no text: "
-            + model.text()->no_text,
-          "prompt"));
-        return std::nullopt;
-      } else {
-        to.text = std::get<std::string>(p);
-        auto ids =
-          model::text_encoder(*model.text()->tokenizer).encode(to.text);
-        if (!ids) {
-          x.respond(
-            openai::invalid_request("prompt: " + ids.message(), "prompt"));
-          return std::nullopt;
-        }
-        to.ids = *std::move(ids);
-      }
-      if (to.ids.empty()) {
-        x.respond(openai::invalid_request("prompt: has no tokens", "prompt"));
-        return std::nullopt;
-      }
-      const std::uint64_t all = to.ids.size() + asked.max_tokens;
-      if (all > model.config().context) {
-        const bool prompt = to.ids.size() >= model.config().context;
-        x.respond(openai::invalid_request(
-          std::string(prompt ? "prompt" : "max_tokens") + ": the prompt has "
-            + std::to_string(to.ids.size()) + " tokens, with max_tokens "
-            + std::to_string(all) + "; the model's context has "
-            + std::to_string(model.config().context),
-          prompt ? "prompt" : "max_tokens", "context_length_exceeded"));
-        return std::nullopt;
-      }
-    }
-    return out;
-  }
-
-  core::sampling_wish sampling_of(const openai::completion_request& asked,
-                                  const served_model& model) const {
-    const model::generation_defaults& said = model.text()->defaults;
-    core::sampling_wish out;
-    out.temperature =
-      double(asked.temperature.value_or(said.temperature.value_or(1)));
-    out.top_k = asked.top_k.value_or(said.top_k.value_or(0));
-    out.top_k =
-      std::min(out.top_k, std::uint32_t(model.config().model.vocab_size));
-    out.top_p = double(asked.top_p.value_or(said.top_p.value_or(1)));
-    out.min_p = double(asked.min_p.value_or(said.min_p.value_or(0)));
-    out.repetition_penalty = double(
-      asked.repetition_penalty.value_or(said.repetition_penalty.value_or(1)));
-    out.logprobs = asked.logprobs.value_or(0);
-    return out;
-  }
-
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              openai::completion_request asked,
              const std::shared_ptr<served_model>& model) {
-    auto prompts = prompts_of(*x, asked, *model);
-    if (!prompts)
+    auto prompts = prompts_of(asked, *model);
+    if (const auto* wrong = std::get_if<openai::api_error>(&prompts)) {
+      x->respond(*wrong);
       return;
+    }
+    const auto skip = skip_of(x->request(), asked);
+    if (const auto* wrong = std::get_if<openai::api_error>(&skip)) {
+      x->respond(*wrong);
+      return;
+    }
     const core::sampling_wish how = sampling_of(asked, *model);
-    const std::uint64_t seed = asked.seed.value_or(random_number());
+    const std::uint64_t seed = seed_of(x->request(), asked, random_number());
     openai::completion_head head;
     const std::uint64_t id = ++last_;
     head.id = "cmpl-" + core::job_text(id);
@@ -522,7 +456,8 @@ private:
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head),
       std::shared_ptr<const model::tokenizer>(model->text()->tokenizer),
-      *std::move(prompts));
+      std::get<std::vector<completion_prompt>>(std::move(prompts)),
+      std::get<std::uint64_t>(skip));
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);

@@ -24,6 +24,9 @@ namespace {
 
 /// Wakes the pipeline while it has work.
 struct serve_tick {};
+/// Shows the supervisor that the actor runs: it takes one that does not for hung.
+struct sign_of_life {};
+constexpr std::chrono::seconds sign_every{10};
 constexpr std::chrono::seconds tick_every{1};
 constexpr std::chrono::seconds fetch_again_after{1};
 
@@ -31,6 +34,7 @@ constexpr std::chrono::seconds fetch_again_after{1};
 } // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::serve_tick)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::sign_of_life)
 
 namespace shoal::actors {
 namespace {
@@ -57,6 +61,7 @@ public:
       dismiss();
       quit(m.reason);
     });
+    show_life();
     return {
       [this](const job_view& m) { on_view(m); },
       [this](const runtime::serve_message_in& m) {
@@ -72,6 +77,7 @@ public:
       [](const runtime::checkpoint_offered&) {},
       [](const runtime::job_message_in&) {},
       [this](const serve_tick&) { on_tick(); },
+      [this](const sign_of_life&) { show_life(); },
       [this](const later& m) {
         lives();
         if (!over_)
@@ -82,6 +88,12 @@ public:
   }
 
 private:
+  void show_life() {
+    lives();
+    if (!over_)
+      delayed_send(this, sign_every, sign_of_life{});
+  }
+
   void lives() {
     if (config_.alive)
       *config_.alive = steady_now();

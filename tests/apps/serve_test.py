@@ -42,12 +42,33 @@ class Endpoint:
         connection.close()
         return answer.status, json.loads(text)
 
-    def stream(self, body, each=None):
+    def begin(self, body, after=3):
+        """The text and the id of the first events of a stream, whose connection
+        is then left open."""
+        connection = self.connect()
+        connection.request("POST", "/v1/completions",
+                           json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json",
+                            "Idempotency-Key": "one request"})
+        answer, text, last = connection.getresponse(), "", 0
+        for line in answer:
+            line = line.decode().rstrip("\n")
+            if line.startswith("id: "):
+                last = int(line[4:])
+            elif line.startswith("data: "):
+                text += json.loads(line[6:])["choices"][0]["text"]
+                after -= 1
+            elif after <= 0:
+                return text, last, (connection, answer)
+        raise AssertionError("it has ended")
+
+    def stream(self, body, each=None, headers=None):
         """Texts of the choices, by the events of a stream."""
         connection = self.connect()
         connection.request("POST", "/v1/completions",
                            json.dumps({**body, "stream": True}),
-                           {"Content-Type": "application/json"})
+                           {"Content-Type": "application/json",
+                            **(headers or {})})
         answer = connection.getresponse()
         if answer.status != 200:
             return answer.status, answer.read().decode()
@@ -133,19 +154,21 @@ class Serve(World):
                 self.assertEqual(answer["error"]["param"], param, answer)
         self.assertEqual(at.get("/v1/nothing")[0], 404)
 
-    def test_streams_survive_the_death_of_a_stage(self):
-        names = ("one", "two", "three")
+    def begin_node(self, name, nodes, at):
+        nodes[name] = self.start("node", "--threads", 1, "--name", name,
+                                 "--http", "127.0.0.1:0")
+        nodes[name].wait_line(lambda line: line.startswith("ready:"))
+        status = json.loads(self.succeed("status", "--json", "--name", name))
+        at[name] = Endpoint(status["http"])
+
+    def test_streams_survive_the_death_of_their_peers(self):
+        names = ("one", "two", "three", "four")
         nodes, at = {}, {}
         for name in names:
-            nodes[name] = self.start("node", "--threads", 1, "--name", name,
-                                     "--http", "127.0.0.1:0")
-            nodes[name].wait_line(lambda line: line.startswith("ready:"))
+            self.begin_node(name, nodes, at)
         for node in nodes.values():
-            node.wait_line(lambda line: "3 peers" in line)
-        for name in names:
-            status = json.loads(self.succeed("status", "--json", "--name",
-                                             name))
-            at[name] = Endpoint(status["http"])
+            node.wait_line(lambda line: "4 peers" in line)
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
         self.write("long.toml", TINY_RUN.replace(
             "max_position_embeddings = 256", "max_position_embeddings = 4096"))
         self.succeed("init", "long.toml", "--out", "long")
@@ -153,11 +176,11 @@ class Serve(World):
                      "--name", "one")
         peers = {p["id"]: p["name"] for p in status["peers"]}
         job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
-        stages = [s for s in names if s in str(job)]
-        self.assertTrue(stages, job)
         expected = [self.alone(p, LONG, temperature=0, model="long")
                     for p in PROMPTS]
-        outside = self.one_outside(job, peers)
+        first, outside = self.outside(job, peers)
+        self.another_peer_goes_on_with_a_stream(nodes, at, first, outside)
+        nodes[outside].wait_line(lambda line: f"{first} is gone" in line)
         results, begun = {}, threading.Semaphore(0)
 
         def one_stream(i):
@@ -178,7 +201,7 @@ class Serve(World):
         for _ in threads:
             self.assertTrue(begun.acquire(timeout=DEADLINE_S))
         # A stage; if it can be, the peer that was given the model's files.
-        dies = next(n for n in names if n != outside)
+        dies = next(n for n in names if n not in (first, outside))
         nodes[dies].end(signal.SIGKILL)
         self.assertLess(len(results), len(PROMPTS), "all ended before the death")
         for thread in threads:
@@ -187,14 +210,26 @@ class Serve(World):
             self.assertEqual(results.get(i), (200, {0: text}))
         self.succeed("cancel", "tiny", "--name", outside)
 
+    def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
+        """Its client has asked a peer that is killed."""
+        key = {"Idempotency-Key": "one request"}
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG}
+        whole = at[other].stream(body, None, key)
+        text, last, (connection, answer) = at[dies].begin(body)
+        nodes[dies].end(signal.SIGKILL)
+        answer.close()
+        connection.close()
+        status, answer = at[other].stream(
+            body, None, {**key, "Last-Event-ID": str(last)})
+        self.assertEqual(whole, (status, {0: text + answer[0]}))
+        self.assertEqual(at[other].stream(
+            body, None, {"Last-Event-ID": str(last)})[0], 400)
+
     @staticmethod
-    def one_outside(job, peers):
-        """The node that has no stage."""
-        at_work = json.dumps(job.get("stages", job))
-        for peer, name in peers.items():
-            if peer not in at_work and f'"{name}"' not in at_work:
-                return name
-        raise AssertionError(f"all are at work: {job}")
+    def outside(job, peers):
+        """The nodes that have no stage."""
+        at_work = {stage["id"] for places in job["places"] for stage in places}
+        return [name for peer, name in peers.items() if peer not in at_work]
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ class Peer:
         self.starts += 1
         log = open(self.cluster.root / f"{self.name}.{self.starts}.log", "w",
                    encoding="utf-8")
-        command = [program or self.cluster.shoal, "node", "--data-dir",
+        command = [program or self.cluster.shoal, "node", "--http", "off",
+                   "--data-dir",
                    str(self.cluster.mine), "--name", self.name,
                    "--cluster", self.cluster.cluster, "--json",
                    *self.cluster.node_flags, *flags]
