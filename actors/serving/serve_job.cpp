@@ -226,7 +226,10 @@ private:
     c.model = std::move(made);
     c.buffers = buffers_;
     c.post = post_;
-    c.broken = [this](const std::string& why) { note(why); };
+    c.broken = [this](const std::string& why) {
+      note(why + ": the pipeline begins anew");
+      node_.propose_retry({config_.entry.id, config_.island}, header_.since);
+    };
     runners_[stage] = std::make_shared<stage_runner>(std::move(c));
     node_.send(stages_.front(),
                core::serve_message(core::serve_ready{header_, stage}));

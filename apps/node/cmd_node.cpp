@@ -24,7 +24,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -207,6 +209,9 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
 /// Time from a signal during the node's start to the end of the process.
 constexpr unsigned start_end_s = 20;
 
+/// Time for requests that are being answered when the node is to leave.
+constexpr std::chrono::seconds drain_max{30};
+
 /// Passes the first signal to the node, or keeps it until there is one. A start
 /// that never ends is then ended by SIGALRM, which needs no thread.
 class node_signals {
@@ -224,6 +229,8 @@ public:
       std::cerr << "shoal: leaving, when the step that runs is over and handed "
                    "over ("
                 << again_text << ")\n";
+      if (http_front* const http = http_)
+        http->drain(drain_max); // whoever is being answered
       std::lock_guard lock(mutex_);
       early_ = node_ == nullptr;
       if (early_)
@@ -232,6 +239,8 @@ public:
         node_->leave(runtime::leave_deadline);
     });
   }
+  /// @pre it outlives this
+  void answers(http_front& http) { http_ = &http; }
   void started(runtime::node& node) {
     std::lock_guard lock(mutex_);
     node_ = &node;
@@ -246,6 +255,7 @@ public:
   }
 
 private:
+  std::atomic<http_front*> http_ = nullptr;
   std::mutex mutex_;
   runtime::node* node_ = nullptr;
   bool early_ = false;
@@ -293,18 +303,19 @@ int run_node(node_options o) {
       return exit_usage;
     }
   }
+  std::unique_ptr<http_front> http;
   node_signals interrupts;
   const runtime::memory_keeper keeper;
   printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
                         || o.slurm || !o.join_token.empty());
   runtime::role_table roles;
   actors::add_builtin(roles);
-  std::unique_ptr<http_front> http;
   std::unique_ptr<runtime::node> node;
   try {
     http = std::make_unique<http_front>(
       o.http, [&out](const std::string& line) { out.say(line); });
     http->open(roles);
+    interrupts.answers(*http);
     for (const auto& file : o.plugins)
       out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
                            + file.string() + ") loaded");

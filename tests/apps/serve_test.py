@@ -208,7 +208,8 @@ class Serve(World):
             thread.join(DEADLINE_S)
         for i, text in enumerate(expected):
             self.assertEqual(results.get(i), (200, {0: text}))
-        self.succeed("cancel", "tiny", "--name", outside)
+        self.a_node_that_leaves_answers_first(nodes[outside], at[outside],
+                                              expected[0])
 
     def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
         """Its client has asked a peer that is killed."""
@@ -224,6 +225,19 @@ class Serve(World):
         self.assertEqual(whole, (status, {0: text + answer[0]}))
         self.assertEqual(at[other].stream(
             body, None, {"Last-Event-ID": str(last)})[0], 400)
+
+    def a_node_that_leaves_answers_first(self, node, at, expected):
+        text, _, (connection, answer) = at.begin(
+            {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG,
+             "temperature": 0})
+        node.child.send_signal(signal.SIGTERM)
+        for line in answer:
+            line = line.decode()
+            if line.startswith("data: {"):
+                text += json.loads(line[6:])["choices"][0]["text"]
+        connection.close()
+        self.assertEqual(text, expected)
+        self.assertEqual(node.end(), 0)
 
     @staticmethod
     def outside(job, peers):
