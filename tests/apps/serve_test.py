@@ -138,6 +138,41 @@ class Serve(World):
         process.wait_line(lambda line: "completions" in line and "200" in line)
         self.assertEqual(process.end(signal.SIGINT), 130)
 
+    def test_many_streams_share_a_small_cache(self):
+        """Pages run out, clients go, and each text is what it is alone."""
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
+                                 "--cache-tokens", 512)
+        bodies = [{"model": "tiny", "prompt": f"number {i % 10} " * (1 + i % 5),
+                   "max_tokens": 90, "temperature": 0.8, "seed": i % 10}
+                  for i in range(50)]
+        alone = [at.stream(body) for body in bodies]
+        results = {}
+
+        def one(i):
+            if i % 5 == 4:  # its client goes
+                _, _, (connection, answer) = at.begin(bodies[i % 50])
+                answer.close()
+                connection.close()
+            else:
+                results[i] = at.stream(bodies[i % 50])
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(200)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        self.assertEqual(len(results), 160)
+        for i, result in results.items():
+            self.assertEqual(result, alone[i % 50])
+        left = re.compile(r'shoal_(?:pipeline_)?(?:streams|pages)\{.*\} (\d+)')
+        for _ in range(100):  # a pipeline tells of itself once a second
+            numbers = left.findall(at.get("/metrics")[1])
+            if set(numbers) == {"0"}:
+                break
+            at.stream({**bodies[0], "max_tokens": 250})
+        self.assertEqual(numbers, ["0", "0", "0"])
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
     def mistakes(self, at):
         for body, status, param in (
                 ("{", 400, None),

@@ -64,9 +64,10 @@ public:
   [[nodiscard]] bool ready() const noexcept {
     return ready_.size() == config_.stages.size();
   }
-  /// Whether it has work or waits for an answer: then it wants ticks.
+  /// Whether it has work, waits for an answer, or has news of itself for gateways:
+  /// then it wants ticks.
   [[nodiscard]] bool busy() const noexcept {
-    return !ready() || !streams_.empty() || !under_way_.empty();
+    return !ready() || !streams_.empty() || !under_way_.empty() || changed_;
   }
   [[nodiscard]] const batcher& work() const noexcept { return batcher_; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
