@@ -128,12 +128,23 @@ std::optional<pass> batcher::next_alone(sequence& s) {
   return finished(std::move(out));
 }
 
+/// The sequences that generate, over the passes that may be under way: if one
+/// took all, the stages would wait for each other.
+std::size_t batcher::share() const {
+  std::size_t all = 0;
+  for (const auto& [id, s] : all_)
+    all += s.runs && !s.what.alone && s.given + 1 >= s.what.tokens.size();
+  return (all + limits_.passes_max - 1) / limits_.passes_max;
+}
+
 std::optional<pass> batcher::next_together() {
   pass out;
   std::size_t left = limits_.pass_tokens;
+  const std::size_t most = share();
   for (sequence* s : generating()) {
     // One before it may have taken its pages.
-    if (left == 0 || !s->runs || !make_room(*s, s->what.tokens.size()))
+    if (left == 0 || out.rows.size() >= most || !s->runs
+        || !make_room(*s, s->what.tokens.size()))
       continue;
     give(out, *s, 1);
     --left;

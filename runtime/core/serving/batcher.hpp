@@ -4,9 +4,9 @@
 // A pass computes rows of many sequences at once: one token of each sequence
 // that generates, and pieces of prompts in what is left of the pass's limit, so
 // that a long prompt never holds up the tokens of others. Up to passes_max passes
-// are under way, one behind the other on the pipeline's stages; a sequence that
-// generates is in one of them at most, since its next token follows from the
-// last one.
+// are under way, one behind the other on the pipeline's stages, each with its
+// share of the sequences that generate. A sequence is in one of them at most then,
+// since its next token follows from the last one.
 //
 //   waiting --room--> running: prompt --last piece--> running: generates --> ended
 //      ^                 |                               |
@@ -147,6 +147,7 @@ private:
   std::optional<pass> next_alone(sequence& s);
   std::optional<pass> next_together();
   pass finished(pass p);
+  std::size_t share() const;
   std::vector<sequence*> generating();
   std::vector<sequence*> with_prompt();
   bool start(sequence& s);
