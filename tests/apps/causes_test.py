@@ -74,8 +74,11 @@ class Causes(World):
             "--data", self.write_text_files(), "--training.steps", 1000000,
             "--metrics.log_freq", 1)
         run.wait_line(lambda line: line.startswith("step 3/"))
+        # At once: with a moment between, the others expel the first.
         for name in ("two", "three"):
-            nodes[name].end(signal.SIGKILL)
+            nodes[name].child.kill()
+        for name in ("two", "three"):
+            nodes[name].end()
         run.wait_line(lambda line: "no quorum" in line and "two" in line)
         self.assertIn("no quorum", self.jobs("one")[0]["waiting"])
         self.assertIn("no quorum", self.succeed("jobs", "--name", "one"))
