@@ -24,7 +24,7 @@ core::sampling_wish
 sampling_of(const openai::completion_request& asked, const served_model& model);
 
 /// The seed that was asked for; else one that follows from the Idempotency-Key, so
-/// that whoever sends a request again gets the same tokens, also from another
+/// that a request that is sent again gets the same tokens, also from another
 /// gateway; else `random`.
 std::uint64_t
 seed_of(const runtime::http_request& x, const openai::completion_request& asked,

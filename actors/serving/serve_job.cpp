@@ -252,7 +252,7 @@ private:
         node_.send(m.from,
                    core::serve_message(core::serve_ready{header_, stage}));
     } else if (const auto* p = std::get_if<core::serve_pass>(m.message.get())) {
-      if (m.from == stages_.front())
+      if (!stages_.empty() && m.from == stages_.front())
         for (const auto& [stage, runner] : runners_)
           runner->take(m.from, *p);
     } else if (pipeline_) {

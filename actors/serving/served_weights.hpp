@@ -40,7 +40,7 @@ class weights_owner {
 public:
   virtual ~weights_owner() = default;
   virtual void say(const std::string& text) = 0;
-  /// The weights cannot be used, whoever has them.
+  /// The weights cannot be used, and no other copy would help.
   virtual void unusable(const std::string& why) = 0;
   virtual std::vector<core::peer_id> members() const = 0;
   /// Runs a function in a turn of the owner, after a while.

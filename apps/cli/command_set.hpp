@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <string>
 
 namespace shoal::apps {
 
@@ -46,7 +47,8 @@ void add_address(CLI::App& c, node_address& at);
 /// For commands that only ask: they may use a node elsewhere.
 void add_node_to_ask(CLI::App& c, node_address& at);
 /// The HTTP endpoint of a node in this process.
-void add_http(CLI::App& c, http_options& o);
+/// @param where stands before each help text
+void add_http(CLI::App& c, http_options& o, const std::string& where = {});
 
 // One group of commands each: declares their options, which fill `set`.
 

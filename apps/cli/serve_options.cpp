@@ -3,15 +3,18 @@
 
 namespace shoal::apps {
 
-void add_http(CLI::App& c, http_options& o) {
-  c.add_option("--http", o.listen,
-               "ADDR:PORT at which the node answers clients of models that are "
-               "served; off: nowhere (default: port 8000 of loopback, or the "
-               "next free one)");
+void add_http(CLI::App& c, http_options& o, const std::string& where) {
+  c.add_option(
+    "--http", o.listen,
+    where
+      + "ADDR:PORT at which the node answers clients of models that are "
+        "served; off: nowhere (default: port 8000 of loopback, or the "
+        "next free one)");
   c.add_option(
     "--api-keys", o.api_keys,
-    "file with the hashes of the keys that clients must have; needed "
-    "for an address other than loopback (default: none)");
+    where
+      + "file with the hashes of the keys that clients must have; needed "
+        "for an address other than loopback (default: none)");
 }
 
 void add_serve(CLI::App& app, command_set& set, runners& run) {
@@ -58,7 +61,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--join", o.join,
                 "without a local node: host:port of peers of the shoal whose "
                 "member this process becomes (default: none)");
-  add_http(*c, o.http);
+  add_http(*c, o.http, "without a local node: ");
   c->add_option("--threads", o.threads,
                 "without a local node: threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));

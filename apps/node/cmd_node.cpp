@@ -230,7 +230,7 @@ public:
                    "over ("
                 << again_text << ")\n";
       if (http_front* const http = http_)
-        http->drain(drain_max); // whoever is being answered
+        http->drain(drain_max); // requests that are being answered
       std::lock_guard lock(mutex_);
       early_ = node_ == nullptr;
       if (early_)

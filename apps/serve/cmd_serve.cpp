@@ -243,8 +243,11 @@ private:
     if (e.kind == job_event_kind::notice && !ready_
         && e.text.starts_with("ready")) {
       ready_ = true;
-      say("ready", "\"" + name_ + "\" is served at http://" + endpoint_
-                     + "/v1 (Ctrl-C: end)");
+      const std::string end =
+        o_.detach ? "; `" + command_line("cancel " + name_, o_.at) + "` ends it"
+                  : " (Ctrl-C: end)";
+      say("ready", "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1"
+                     + end);
       if (o_.detach) {
         detached_ = true;
         return false;
@@ -263,7 +266,7 @@ private:
     if (http_)
       http_->drain(drain_max);
     if (client_->stop_job(job_, true))
-      return true; // its node is gone, and the model with it or not
+      return true; // no node answers any more
     return false;
   }
   void moved() override {}

@@ -1,8 +1,8 @@
 // runtime/http/answer_box.hpp -- what a handler's threads leave for the server's
 // thread to send.
 //
-// The handler's side fills it, the server's side empties it. Whoever fills an
-// empty box wakes the server once; so many writes become one packet.
+// The handler's side fills it, the server's side empties it. A write into an empty
+// box wakes the server; those that follow go with it in one packet.
 //
 // Invariants
 // at most drop_bytes of a stream wait; what would exceed that cuts it off.

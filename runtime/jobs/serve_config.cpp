@@ -116,19 +116,25 @@ model::result<serve_config> parse_serve(std::string_view text) {
     return ok.why();
   if (auto ok = read(serve, "stored_bytes", 2, 4, c.stored_bytes); !ok)
     return ok.why();
-  const std::string kv = serve.value("kv_type", "bf16");
+  const auto word = [&](const char* key, const char* usual) {
+    const auto at = serve.find(key);
+    if (at == serve.end())
+      return std::string(usual);
+    return at->is_string() ? at->get<std::string>() : model::shown(*at);
+  };
+  const std::string kv = word("kv_type", "bf16");
   const auto type = model::kv_type_named(kv);
   if (!type)
-    return failure{"serve.kv_type: is \"" + core::shown(kv)
-                   + "\", must be f32, bf16 or q8"};
+    return failure{"serve.kv_type: is " + core::shown(kv)
+                   + ", must be f32, bf16 or q8"};
   c.kv = *type;
-  const std::string quantize = serve.value("quantize", "stored");
+  const std::string quantize = word("quantize", "stored");
   for (const kernels::weight_type t : weight_types)
     if (quantize == kernels::name_of(t))
       c.quantize = t;
   if (!c.quantize && quantize != "stored")
-    return failure{"serve.quantize: is \"" + core::shown(quantize)
-                   + "\", must be stored, f32, bf16, q8 or q4"};
+    return failure{"serve.quantize: is " + core::shown(quantize)
+                   + ", must be stored, f32, bf16, q8 or q4"};
   return c;
 }
 

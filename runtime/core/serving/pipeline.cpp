@@ -53,8 +53,7 @@ serve_sends serving_pipeline::take(const peer_id& from, const serve_message& m,
 
 serve_sends serving_pipeline::tick(nanoseconds now) {
   now_ = now;
-  if (!ready() && why_.empty()
-      && (asked_ == 0 || now - asked_ >= again_after)) {
+  if (!ready() && (asked_ == 0 || now - asked_ >= again_after)) {
     asked_ = now;
     for (std::uint32_t i = 0; i < config_.stages.size(); ++i)
       if (!ready_.contains(i))
@@ -73,12 +72,6 @@ serve_sends serving_pipeline::tick(nanoseconds now) {
       for (const peer_id& stage : config_.stages)
         send(stage, g.pass);
     }
-  return finish(now);
-}
-
-serve_sends serving_pipeline::fail(const std::string& why, nanoseconds now) {
-  why_ = why;
-  report();
   return finish(now);
 }
 
@@ -185,6 +178,7 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     s.tokens.push_back(c.token.token);
     s.told.push_back(c.token);
   }
+  measure(under_way_.front());
   under_way_.pop_front();
   for (const sequence_id id : batcher_.done(sampled)) {
     const stream& s = streams_.at(id);
@@ -196,6 +190,19 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     forget(id);
   }
   changed_ = true;
+}
+
+/// With several passes under way its time is also that of those before it: a
+/// gateway's next prompt will have to wait for such, too.
+void serving_pipeline::measure(const given& g) {
+  std::uint64_t tokens = 0;
+  for (const serve_row& r : g.pass.rows)
+    tokens += r.tokens.size();
+  if (tokens < measured_tokens_min || now_ <= g.at)
+    return;
+  const std::uint64_t per_s =
+    tokens * 1'000'000'000 / std::uint64_t(now_ - g.at);
+  prompt_per_s_ = prompt_per_s_ == 0 ? per_s : (3 * prompt_per_s_ + per_s) / 4;
 }
 
 void serving_pipeline::forget(sequence_id id) {
@@ -276,14 +283,13 @@ pipeline_report serving_pipeline::present() const {
   const auto load = batcher_.present();
   pipeline_report r;
   r.header = config_.header;
-  r.ready = ready() && why_.empty();
+  r.ready = ready();
   r.room = std::uint64_t(batcher_.pages().total()) * page_tokens;
   r.waiting = batcher_.tokens_waiting();
   r.per_s = prompt_per_s_;
   r.streams = std::uint32_t(streams_.size());
   r.running = std::uint32_t(load.running);
   r.pages = batcher_.pages().total() - batcher_.pages().available();
-  r.why = why_;
   return r;
 }
 

@@ -47,6 +47,8 @@ public:
   /// A pass without an answer is given again after this time, and stages that
   /// are not ready are asked again.
   static constexpr nanoseconds again_after = 5'000'000'000;
+  /// Passes of this number of tokens tell how fast prompts are computed.
+  static constexpr std::uint64_t measured_tokens_min = 64;
   /// All gateways get a report at least this often while anything changes.
   static constexpr nanoseconds report_every = 1'000'000'000;
 
@@ -58,8 +60,6 @@ public:
   take(const peer_id& from, const serve_message& m, nanoseconds now);
   /// To be called about every second, and after each step's sends.
   serve_sends tick(nanoseconds now);
-  /// It can never be ready: gateways are told why.
-  serve_sends fail(const std::string& why, nanoseconds now);
 
   [[nodiscard]] bool ready() const noexcept {
     return ready_.size() == config_.stages.size();
@@ -104,6 +104,7 @@ private:
 
   void refuse(const stream_key& key, std::uint64_t first, refusal why);
   void set_held(sequence_id id, bool held);
+  void measure(const given& g);
   void forget(sequence_id id);
   void give_passes();
   serve_row row_of(const pass_row& from, stream& s) const;
@@ -126,11 +127,9 @@ private:
   nanoseconds asked_ = 0;
   nanoseconds reported_ = 0;
   bool changed_ = true; ///< since the last report
-  std::string why_;     ///< it can never be ready
   news_by_gateway news_;
   serve_sends out_;
-  // Speed of prompts: of passes that were full of them.
-  std::uint64_t prompt_per_s_ = 0;
+  std::uint64_t prompt_per_s_ = 0; ///< smoothed; 0: not known
 };
 
 } // namespace shoal::core

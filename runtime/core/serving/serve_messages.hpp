@@ -40,7 +40,6 @@ inline constexpr std::size_t ends_max = 64;
 inline constexpr std::size_t top_max = 20;
 inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 24;
-inline constexpr std::size_t why_bytes_max = 512;
 } // namespace serving
 
 /// How the next token is chosen; kernels/sampling.hpp.
@@ -198,7 +197,6 @@ struct pipeline_report {
   std::uint32_t streams = 0; ///< that it has, of all gateways
   std::uint32_t running = 0; ///< of these, with pages
   std::uint64_t pages = 0;   ///< in use
-  std::string why;           ///< it is not ready
   friend bool
   operator==(const pipeline_report&, const pipeline_report&) = default;
 };
@@ -211,7 +209,6 @@ void fields(auto& v, of<pipeline_report> auto& x) {
   v("streams", x.streams);
   v("running", x.running);
   v("pages", x.pages, at_most(serving::pages_max));
-  v("why", x.why, cleaned_text_of(serving::why_bytes_max));
 }
 
 /// Asks a pipeline for a report.

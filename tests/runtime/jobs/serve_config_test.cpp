@@ -1,0 +1,90 @@
+// tests/runtime/jobs/serve_config_test.cpp -- the description of a served model.
+#include "runtime/jobs/serve_config.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+namespace shoal::runtime {
+namespace {
+
+serve_config tiny() {
+  auto model = model::parse_config(
+    R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 48,
+        "num_hidden_layers": 3, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "vocab_size": 256,
+        "max_position_embeddings": 512})");
+  BOOST_REQUIRE(model);
+  serve_config c;
+  c.model = *model;
+  c.context = 512;
+  c.cache_tokens = usual_cache_tokens(c.context);
+  return c;
+}
+
+/// A description in which one text stands for another.
+std::string with(const std::string& what, const std::string& instead) {
+  std::string text = to_json(tiny());
+  const auto at = text.find(what);
+  BOOST_REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), instead);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(serve_configs)
+
+BOOST_AUTO_TEST_CASE(a_description_comes_back_as_it_was) {
+  serve_config c = tiny();
+  c.quantize = kernels::weight_type::q8;
+  c.kv = kernels::kv_type::q8;
+  c.cache_tokens = 1024;
+  const auto again = parse_serve(to_json(c));
+  BOOST_REQUIRE(again);
+  BOOST_TEST(to_json(*again) == to_json(c));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_values_are_refused_by_name) {
+  const struct {
+    const char *what, *instead, *named;
+  } wrong[] = {
+    {"\"kv_type\":\"bf16\"", "\"kv_type\":5", "serve.kv_type"},
+    {"\"kv_type\":\"bf16\"", "\"kv_type\":\"f8\"", "serve.kv_type"},
+    {"\"quantize\":\"stored\"", "\"quantize\":[]", "serve.quantize"},
+    {"\"quantize\":\"stored\"", "\"quantize\":\"q3\"", "serve.quantize"},
+    {"\"context\":512", "\"context\":513", "serve.context"},
+    {"\"context\":512", "\"context\":-1", "serve.context"},
+    {"\"pass_tokens\":512", "\"pass_tokens\":\"x\"", "serve.pass_tokens"},
+    {"\"hidden_size\":32", "\"hidden_size\":\"x\"", "hidden_size"},
+    {"\"serve\":{", "\"serves\":{", "no served model"}};
+  for (const auto& w : wrong) {
+    const auto read = parse_serve(with(w.what, w.instead));
+    BOOST_TEST(!read, w.instead);
+    if (!read)
+      BOOST_TEST(read.message().find(w.named) != std::string::npos,
+                 read.message());
+  }
+  for (const char* text : {"", "[]", "5", "{\"serve\": 5, \"model\": {}}",
+                           "{\"serve\": {}, \"model\": 5}"})
+    BOOST_TEST(!parse_serve(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(memory_follows_from_weights_and_cache) {
+  const serve_config c = tiny();
+  const core::job_entry few = serve_entry(c, "m", 2);
+  BOOST_TEST((few.kind == core::job_kind::serve));
+  BOOST_TEST(few.blocks == 3u);
+  BOOST_TEST(few.want_islands == 2u);
+  serve_config more = c;
+  more.cache_tokens *= 2;
+  serve_config small = c;
+  small.quantize = kernels::weight_type::q4;
+  BOOST_TEST(serve_entry(more, "m", 1).block_state_bytes
+             > few.block_state_bytes);
+  BOOST_TEST(serve_entry(small, "m", 1).block_state_bytes
+             < few.block_state_bytes);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime
