@@ -37,12 +37,16 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  if (!request_.echo || skip_ > 0)
+  if ((!request_.echo && !request_.return_token_ids) || skip_ > 0)
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
     told.index = std::uint32_t(i);
     told.text = choices_[i].all;
+    if (request_.return_token_ids) {
+      told.prompt_token_ids = prompt_of(i);
+      told.token_ids.emplace();
+    }
     if (event(openai::chunk_json(head_, {told}, request_.include_usage))
         == runtime::http_write::gone)
       return false;
@@ -93,11 +97,14 @@ completion::take(std::size_t index,
     return outcome::choice_over;
   std::string text;
   std::vector<core::served_token> shown;
+  std::vector<core::token_id> ids;
   for (std::size_t i = 0; i < tokens.size() && !c.text.stopped(); ++i) {
     ++used_.completion_tokens;
     const bool has_it = ++c.tokens <= skip_;
     const bool ends_it =
       end == core::stream_end::stop && i + 1 == tokens.size();
+    if (!has_it)
+      ids.push_back(tokens[i].token);
     if (ends_it)
       break; // the token that ends a sequence has no text
     const std::string piece = c.text.push(tokens[i].token);
@@ -123,10 +130,14 @@ completion::take(std::size_t index,
   if (request_.stream) {
     told.text = std::move(text);
     told.finish = c.finish;
+    if (request_.return_token_ids)
+      told.token_ids = std::move(ids);
     if (!told.text.empty() || c.over || !shown.empty())
       wrote = event(openai::chunk_json(head_, {told}, request_.include_usage));
   } else {
     c.all += text;
+    if (request_.return_token_ids)
+      c.ids.insert(c.ids.end(), ids.begin(), ids.end());
     if (told.logprobs) {
       openai::logprobs& all = c.logprobs;
       for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -172,6 +183,10 @@ void completion::complete() {
     told.finish = choices_[i].finish;
     if (request_.logprobs)
       told.logprobs = std::move(choices_[i].logprobs);
+    if (request_.return_token_ids) {
+      told.prompt_token_ids = prompt_of(i);
+      told.token_ids = std::move(choices_[i].ids);
+    }
   }
   exchange_->respond_json(openai::completion_json(head_, all, used_));
 }

@@ -78,9 +78,10 @@ private:
   struct choice {
     explicit choice(model::token_text t) : text(std::move(t)) {}
     model::token_text text;
-    std::string all;            ///< without events: the text so far
-    std::size_t characters = 0; ///< of the text so far
-    openai::logprobs logprobs;  ///< without events
+    std::string all;                 ///< without events: the text so far
+    std::size_t characters = 0;      ///< of the text so far
+    openai::logprobs logprobs;       ///< without events
+    std::vector<core::token_id> ids; ///< without events, if asked for
     openai::finish_reason finish = openai::finish_reason::none;
     bool over = false;
     std::uint64_t tokens = 0;

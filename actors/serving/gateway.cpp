@@ -486,7 +486,8 @@ private:
       a.client = client;
       a.tokens = answer->prompt_of(i);
       a.tokens_max = max_tokens;
-      a.ends = model->ends();
+      if (!answer->request().ignore_eos)
+        a.ends = model->ends();
       a.how = how;
       a.how.seed = seed + i % n;
       apply(model, model->streams().accept(ids[i], std::move(a), steady_now()));

@@ -360,6 +360,8 @@ parse_completion(std::string_view body, const completion_limits& limits) {
   in.integer("logprobs", 0, completion_request::logprobs_max, request.logprobs);
   in.flag("echo", request.echo);
   in.text("user", limits.name_bytes_max, request.user);
+  in.flag("ignore_eos", request.ignore_eos);
+  in.flag("return_token_ids", request.return_token_ids);
   if (request.max_tokens == 0 && !request.echo)
     in.wrong("max_tokens", "is 0, which is only allowed with echo");
   refuse_unsupported(in, request);

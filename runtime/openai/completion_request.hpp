@@ -4,8 +4,8 @@
 // on it (its name, its vocabulary, the length of its context) is the gateway's
 // to check. Fields that are unknown are ignored, as OpenAI's API does.
 //
-// Differences from the API: top_k, min_p and repetition_penalty are taken, as
-// vLLM's server does. Refused with an error that names the field: suffix;
+// Differences from the API: top_k, min_p, repetition_penalty, ignore_eos and
+// return_token_ids are taken, as vLLM's server does. Refused with an error that names the field: suffix;
 // best_of unless it is n; presence_penalty and frequency_penalty unless 0;
 // logit_bias unless empty. n above 1 at temperature 0 is allowed (all equal).
 // null stands for the default of every field but model and prompt.
@@ -73,6 +73,8 @@ struct completion_request {
   std::optional<std::uint32_t> logprobs; ///< 0 .. 5: also of so many others
   bool echo = false;                     ///< the prompt precedes the text
   std::string user;                      ///< "": not given
+  bool ignore_eos = false;               ///< the model cannot end the text
+  bool return_token_ids = false;         ///< the answer has ids beside texts
 };
 
 /// @returns the request, or what is wrong with it

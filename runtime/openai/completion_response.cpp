@@ -67,12 +67,17 @@ json to_json(finish_reason reason) {
 
 json to_json(const std::vector<completion_choice>& choices) {
   json list = json::array();
-  for (const completion_choice& c : choices)
-    list.push_back(
-      {{"index", c.index},
-       {"text", c.text},
-       {"logprobs", c.logprobs ? to_json(*c.logprobs) : json(nullptr)},
-       {"finish_reason", to_json(c.finish)}});
+  for (const completion_choice& c : choices) {
+    json& told = list.emplace_back(
+      json{{"index", c.index},
+           {"text", c.text},
+           {"logprobs", c.logprobs ? to_json(*c.logprobs) : json(nullptr)},
+           {"finish_reason", to_json(c.finish)}});
+    if (c.prompt_token_ids)
+      told["prompt_token_ids"] = *c.prompt_token_ids;
+    if (c.token_ids)
+      told["token_ids"] = *c.token_ids;
+  }
   return list;
 }
 

@@ -59,6 +59,11 @@ struct completion_choice {
   std::string text; ///< in a chunk: what is new
   std::optional<openai::logprobs> logprobs;
   finish_reason finish = finish_reason::none;
+  /// If asked for (return_token_ids): those of the prompt, in the first event of
+  /// a stream, and all that were chosen, also one that ends the text; in a chunk:
+  /// what is new.
+  std::optional<std::vector<std::int32_t>> prompt_token_ids;
+  std::optional<std::vector<std::int32_t>> token_ids;
 };
 
 struct usage {

@@ -1,8 +1,10 @@
 # tests/apps/serve_test.py -- models that are served, as clients see them.
 import http.client
 import json
+import pathlib
 import re
 import signal
+import struct
 import threading
 
 from support import DEADLINE_S, TINY_RUN, World, main
@@ -88,6 +90,18 @@ class Endpoint:
                     each(texts)
         connection.close()
         return (200 if done else 0), texts
+
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+
+def golden_ids(model, name):
+    """Ids that a golden file has (make_goldens.py): numbers as F32."""
+    data = (GOLDEN / model / "golden.safetensors").read_bytes()
+    size = struct.unpack_from("<Q", data)[0]
+    begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
+    return [int(x) for x in struct.unpack_from(
+        f"<{(end - begin) // 4}f", data, 8 + size + begin)]
 
 
 class Serve(World):
@@ -195,6 +209,45 @@ class Serve(World):
         nodes[name].wait_line(lambda line: line.startswith("ready:"))
         status = json.loads(self.succeed("status", "--json", "--name", name))
         at[name] = Endpoint(status["http"])
+
+    def test_each_family_gives_the_tokens_of_transformers(self):
+        """At temperature 0, by one, two and three stages."""
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        models = sorted(folder.parent.name
+                        for folder in GOLDEN.glob("*/golden.safetensors"))
+        self.assertEqual(len(models), 13)
+        for stages in (1, 2, 3):
+            self.each_family(models, stages, at["two"])
+
+    def each_family(self, models, stages, at):
+        for model in models:
+            self.succeed("serve", GOLDEN / model, "--as", model, "--stages",
+                         stages, "--name", "one", "--detach")
+        jobs = [job for job in json.loads(self.succeed(
+            "jobs", "--json", "--name", "one")) if job["state"] == "running"]
+        for job in jobs:
+            shape = json.loads(
+                (GOLDEN / job["name"] / "config.json").read_text())
+            layers = shape.get("num_hidden_layers", shape.get("n_layer"))
+            self.assertEqual([len(p) for p in job["places"]],
+                             [min(stages, layers)], job)
+        for model in models:
+            prompt = golden_ids(model, "prompt")
+            expected = golden_ids(model, "greedy")
+            status, answer = at.post(
+                {"model": model, "prompt": prompt, "temperature": 0,
+                 "max_tokens": len(expected), "ignore_eos": True,
+                 "return_token_ids": True})
+            self.assertEqual(status, 200, answer)
+            choice = answer["choices"][0]
+            self.assertEqual(choice["prompt_token_ids"], prompt)
+            self.assertEqual(choice["token_ids"], expected, (model, stages))
+        for job in jobs:
+            self.succeed("cancel", job["id"], "--name", "one")
 
     def test_streams_survive_the_death_of_their_peers(self):
         names = ("one", "two", "three", "four")

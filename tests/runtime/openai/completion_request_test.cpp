@@ -212,6 +212,8 @@ BOOST_AUTO_TEST_CASE(a_body_without_options_has_the_defaults) {
   BOOST_TEST(!r.logprobs);
   BOOST_TEST(!r.echo);
   BOOST_TEST(r.user.empty());
+  BOOST_TEST(!r.ignore_eos);
+  BOOST_TEST(!r.return_token_ids);
 }
 
 BOOST_AUTO_TEST_CASE(each_field_is_read) {
@@ -219,7 +221,7 @@ BOOST_AUTO_TEST_CASE(each_field_is_read) {
     "max_tokens":7,"temperature":0.5,"top_p":0.25,"top_k":40,"min_p":0.125,
     "repetition_penalty":1.5,"seed":-3,"n":3,"best_of":3,"stop":["x","\n"],
     "stream":true,"stream_options":{"include_usage":true},"logprobs":5,
-    "echo":true,"user":"u"})");
+    "echo":true,"user":"u","ignore_eos":true,"return_token_ids":true})");
   BOOST_TEST(r.model == "m");
   BOOST_TEST_REQUIRE(r.prompts.size() == 2u);
   BOOST_TEST(std::get<std::string>(r.prompts[1])
@@ -239,6 +241,8 @@ BOOST_AUTO_TEST_CASE(each_field_is_read) {
   BOOST_TEST(r.logprobs.value() == 5u);
   BOOST_TEST(r.echo);
   BOOST_TEST(r.user == "u");
+  BOOST_TEST(r.ignore_eos);
+  BOOST_TEST(r.return_token_ids);
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_has_four_forms) {

@@ -18,7 +18,9 @@ choice(std::string text, finish_reason finish = finish_reason::none) {
   return {.index = 0,
           .text = std::move(text),
           .logprobs = std::nullopt,
-          .finish = finish};
+          .finish = finish,
+          .prompt_token_ids = std::nullopt,
+          .token_ids = std::nullopt};
 }
 
 } // namespace
@@ -64,6 +66,17 @@ BOOST_AUTO_TEST_CASE(a_chunk_has_usage_only_if_asked) {
              == begin
                   + R"(],"usage":{"prompt_tokens":1,"completion_tokens":2,)"
                     R"("total_tokens":3}})");
+}
+
+BOOST_AUTO_TEST_CASE(a_choice_has_token_ids_if_they_are_asked_for) {
+  auto with = choice("x");
+  with.prompt_token_ids = {3, 1};
+  with.token_ids = {120};
+  const std::string text = chunk_json(head, {with}, false);
+  BOOST_TEST(
+    text.find(
+      R"("finish_reason":null,"prompt_token_ids":[3,1],"token_ids":[120]})")
+    != text.npos);
 }
 
 BOOST_AUTO_TEST_CASE(logprobs_are_four_lists) {
