@@ -299,6 +299,27 @@ class Serve(World):
         self.a_node_that_leaves_answers_first(nodes[outside], at[outside],
                                               expected[0])
 
+    def test_a_minority_goes_on_serving_what_it_holds(self):
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        self.succeed("serve", "m", "--as", "tiny", "--stages", 1, "--detach",
+                     "--name", "one")
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        holds = job["places"][0][0]["peer"]
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
+                "temperature": 0}
+        expected = self.alone(PROMPTS[0], temperature=0)
+        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
+        for name, node in nodes.items():
+            if name != holds:
+                node.end(signal.SIGKILL)
+        nodes[holds].wait_line(lambda line: "no quorum" in line)
+        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
+        self.assertEqual(at[holds].get("/ready")[0], 200)
+
     def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
         """Its client has asked a peer that is killed."""
         key = {"Idempotency-Key": "one request"}
