@@ -208,6 +208,8 @@ void http_server::impl::on_accept(tcp::socket socket) {
     return; // it is gone already
   socket.non_blocking(true, error);
   socket.set_option(tcp::no_delay(true), error);
+  socket.set_option(
+    asio::socket_base::send_buffer_size(limits.send_buffer_bytes), error);
   ++accepted_;
   const bool full = connections_.size() - full_ >= limits.connections_max;
   if (full)

@@ -46,6 +46,8 @@ struct http_limits {
   /// Requests that the handler has and has not begun to answer; then 429.
   std::size_t requests_max = 512;
   std::size_t streams_max = 512; ///< begun and not complete; then 429
+  /// Of a connection, in the kernel: what a client that does not read costs there.
+  int send_buffer_bytes = 128 << 10;
   /// Bytes of a stream that wait for the client: from here the handler is told
   /// to pause, until half of it is left;
   std::size_t pause_bytes = 256 << 10;
