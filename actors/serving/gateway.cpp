@@ -322,6 +322,13 @@ private:
                      + std::to_string(ms) + " ms: " + how);
   }
 
+  void refuse(runtime::http_exchange& x, const served_model& model,
+              const openai::api_error& why) {
+    x.respond(why);
+    note(model, x.request().client + " completions: "
+                  + std::to_string(why.status) + ": " + why.message);
+  }
+
   /// A line for those that follow the job at this node.
   void note(const served_model& model, const std::string& text) {
     runtime::job_event e;
@@ -433,15 +440,11 @@ private:
              openai::completion_request asked,
              const std::shared_ptr<served_model>& model) {
     auto prompts = prompts_of(asked, *model);
-    if (const auto* wrong = std::get_if<openai::api_error>(&prompts)) {
-      x->respond(*wrong);
-      return;
-    }
+    if (const auto* wrong = std::get_if<openai::api_error>(&prompts))
+      return refuse(*x, *model, *wrong);
     const auto skip = skip_of(x->request(), asked);
-    if (const auto* wrong = std::get_if<openai::api_error>(&skip)) {
-      x->respond(*wrong);
-      return;
-    }
+    if (const auto* wrong = std::get_if<openai::api_error>(&skip))
+      return refuse(*x, *model, *wrong);
     const core::sampling_wish how = sampling_of(asked, *model);
     const std::uint64_t seed = seed_of(x->request(), asked, random_number());
     openai::completion_head head;

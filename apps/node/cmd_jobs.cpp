@@ -45,8 +45,11 @@ std::string job_line(const json& job) {
       ? ""
       : ", " + core::age_text(unix_ms() - std::int64_t(since)) + " old";
   return text_of(job, "id") + "  " + text_of(job, "name") + "  "
-         + text_of(job, "state") + " at step "
-         + std::to_string(job["step"].get<std::uint64_t>()) + age;
+         + text_of(job, "state")
+         + (serves(job)
+              ? ", served a model"
+              : " at step " + std::to_string(job["step"].get<std::uint64_t>()))
+         + age;
 }
 
 struct found_job {
@@ -105,12 +108,16 @@ removal(const json& status, const std::vector<found_job>& jobs,
                     + " off the list, and all nodes delete the checkpoints "
                       "that they keep of them:",
                   "shoal jobs --yes --rm"};
+  bool trained = false;
   for (const json& j : status["jobs"])
-    if (std::ranges::count(jobs, text_of(j, "id"), &found_job::text) > 0)
+    if (std::ranges::count(jobs, text_of(j, "id"), &found_job::text) > 0) {
       out.what += "\n  " + job_line(j);
-  out.what +=
-    "\nA model that nobody has fetched (`shoal attach JOB --out DIR`) "
-    "is lost.";
+      trained = trained || !serves(j);
+    }
+  if (trained)
+    out.what +=
+      "\nA model that nobody has fetched (`shoal attach JOB --out DIR`) "
+      "is lost.";
   for (const found_job& job : jobs)
     out.command += " " + job.text;
   out.command += options_text(o.at);
@@ -210,9 +217,12 @@ int run_cancel(const cancel_options& o) {
   auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
     std::string state;
+    bool trains = false;
     for (const json& j : (*status)["jobs"])
-      if (text_of(j, "id") == job.text)
+      if (text_of(j, "id") == job.text) {
         state = text_of(j, "state");
+        trains = !serves(j);
+      }
     const auto at = std::chrono::steady_clock::now();
     if (state.empty()
         && unlisted_until == std::chrono::steady_clock::time_point{})
@@ -225,7 +235,7 @@ int run_cancel(const cancel_options& o) {
       if (asked == std::chrono::steady_clock::time_point{})
         return fail("job " + job.text + " has ended already: " + state);
       std::cout << "job " << job.text << " is " << state << "\n";
-      if (state == "cancelled")
+      if (state == "cancelled" && trains)
         std::cerr << "shoal: to go on with it later, run `"
                   << command_line("attach " + job.text, o.at, "DIR")
                   << "`, which fetches its newest checkpoint (not needed where "

@@ -132,11 +132,6 @@ void put_versions(std::string& out, const json& status) {
   }
 }
 
-/// Whether a job serves a model, instead of training one.
-bool serves(const json& job) {
-  return text_of(job, "kind") == "serve";
-}
-
 /// A peer's work for a job, in lines of its own. The shoal counts stages in
 /// blocks; users know them as layers of the model.
 void put_work(std::string& out, const json& peer, const json& job) {
@@ -195,6 +190,10 @@ void put_work(std::string& out, const json& peer, const json& job) {
 }
 
 } // namespace
+
+bool serves(const json& job) {
+  return text_of(job, "kind") == "serve";
+}
 
 /// Of a job: "ending" while a user waits for its end.
 static const char* state_of(const json& job) {
@@ -353,7 +352,7 @@ std::string jobs_table(const status_json& status, std::int64_t now_ms) {
       put(loss, "%.4f", j["loss"].get<double>());
     if (runs && !waits && j["tokens_per_s"].is_number())
       put(speed, "%.0f", j["tokens_per_s"].get<double>());
-    const std::string step = serves(j) ? "serves"
+    const std::string step = serves(j) ? (runs ? "serves" : "served")
                                        : std::to_string(number(j, "step")) + "/"
                                            + std::to_string(number(j, "steps"));
     const auto since = std::int64_t(number(j, "submitted_unix_ms"));

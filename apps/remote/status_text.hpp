@@ -13,6 +13,9 @@ namespace shoal::apps {
 /// Why the node waits for a quorum, and what to do; empty: it does not wait.
 std::string no_quorum_text(const status_json& status);
 
+/// Whether a job of it serves a model, instead of training one.
+bool serves(const status_json& job);
+
 /// Peers with their devices and work, pairs that cannot reach each other, jobs.
 std::string status_table(const status_json& status);
 

@@ -7,6 +7,7 @@
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/line_printer.hpp"
 #include "apps/terminal/signals.hpp"
 #include "apps/terminal/slow_work.hpp"
@@ -189,7 +190,8 @@ private:
       return failure{"a job named \"" + name_
                      + "\" is running: choose another name by --as, or end it "
                        "by `"
-                     + command_line("cancel " + name_, o_.at) + "`"};
+                     + command_line("cancel " + shell_word(name_), o_.at)
+                     + "`"};
     core::job_entry entry = runtime::serve_entry(config, name_, o_.pipelines);
     entry.user = user_at_host();
     entry.want_stages = o_.stages;
@@ -244,10 +246,11 @@ private:
         && e.text.starts_with("ready")) {
       ready_ = true;
       const std::string end =
-        o_.detach ? "; `" + command_line("cancel " + name_, o_.at) + "` ends it"
+        o_.detach ? "; `" + command_line("cancel " + shell_word(name_), o_.at)
+                      + "` ends it"
                   : " (Ctrl-C: end)";
-      say("ready", "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1"
-                     + end);
+      say("ready",
+          "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1" + end);
       if (o_.detach) {
         detached_ = true;
         return false;

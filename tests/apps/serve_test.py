@@ -73,7 +73,9 @@ class Endpoint:
                             **(headers or {})})
         answer = connection.getresponse()
         if answer.status != 200:
-            return answer.status, answer.read().decode()
+            text = answer.read().decode()
+            connection.close()
+            return answer.status, text
         texts, done = {}, False
         for line in answer:
             line = line.decode().rstrip("\n")
@@ -150,6 +152,7 @@ class Serve(World):
         self.mistakes(at)
         self.assertIn("shoal_requests_total", at.get("/metrics")[1])
         process.wait_line(lambda line: "completions" in line and "200" in line)
+        process.wait_line(lambda line: "400: max_tokens: " in line)
         self.assertEqual(process.end(signal.SIGINT), 130)
 
     def test_many_streams_share_a_small_cache(self):
@@ -247,7 +250,8 @@ class Serve(World):
             self.assertEqual(choice["prompt_token_ids"], prompt)
             self.assertEqual(choice["token_ids"], expected, (model, stages))
         for job in jobs:
-            self.succeed("cancel", job["id"], "--name", "one")
+            done = self.run_shoal("cancel", job["id"], "--name", "one")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_streams_survive_the_death_of_their_peers(self):
         names = ("one", "two", "three", "four")
