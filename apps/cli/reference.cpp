@@ -284,6 +284,7 @@ void add_json(page& to) {
     "`doctor`", "A list, with one object for each finding.", doctor_fields()));
   to.parts.push_back(json_part("`eval`", "One object.", eval_fields()));
   add_events(to, "`generate`", generate_events());
+  add_events(to, "`serve`", serve_events());
   to.parts.push_back(json_part("`audit`", "One object.", audit_fields()));
   to.parts.push_back(json_part("`bench link`",
                                "A list, with one object for each fabric.",

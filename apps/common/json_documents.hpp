@@ -19,6 +19,7 @@ std::vector<runtime::event_text> said_events();
 std::vector<runtime::event_text> node_events();
 std::vector<runtime::event_text> chaos_events();
 std::vector<runtime::event_text> generate_events();
+std::vector<runtime::event_text> serve_events();
 
 std::vector<runtime::field_text> doctor_fields(); ///< of each finding
 std::vector<runtime::field_text> eval_fields();

@@ -7,6 +7,7 @@
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/serve/serve_events.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/line_printer.hpp"
 #include "apps/terminal/signals.hpp"
@@ -36,7 +37,6 @@
 namespace shoal::apps {
 
 namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;
 using model::failure;
 using runtime::job_event;
 using runtime::job_event_kind;
@@ -93,8 +93,9 @@ private:
     return code;
   }
 
-  void say(const char* event, const std::string& text) {
-    out_.line(o_.json ? model::json_text(json{{"event", event}, {"text", text}})
+  void say(const char* event, const std::string& text,
+           const serve_ready* ready = nullptr) {
+    out_.line(o_.json ? model::json_text(serve_line(event, text, ready))
                       : core::shown(text));
   }
 
@@ -249,8 +250,9 @@ private:
         o_.detach ? "; `" + command_line("cancel " + shell_word(name_), o_.at)
                       + "` ends it"
                   : " (Ctrl-C: end)";
-      say("ready",
-          "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1" + end);
+      const serve_ready ready{name_, "http://" + endpoint_ + "/v1",
+                              core::job_text(job_)};
+      say("ready", "\"" + name_ + "\" is served at " + ready.url + end, &ready);
       if (o_.detach) {
         detached_ = true;
         return false;

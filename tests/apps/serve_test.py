@@ -309,8 +309,11 @@ class Serve(World):
             self.begin_node(name, nodes, at)
         for node in nodes.values():
             node.wait_line(lambda line: "3 peers" in line)
-        self.succeed("serve", "m", "--as", "tiny", "--stages", 1, "--detach",
-                     "--name", "one")
+        events = self.events(self.succeed(
+            "serve", "m", "--as", "tiny", "--stages", 1, "--detach", "--json",
+            "--name", "one"))
+        self.assert_documented("serve", *events)
+        self.assertEqual(events[-1]["url"], f"http://{at['one'].address}/v1")
         job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
         holds = job["places"][0][0]["peer"]
         body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
