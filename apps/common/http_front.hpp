@@ -27,6 +27,9 @@ struct http_options {
   std::filesystem::path api_keys; ///< empty: none are asked for
 };
 
+/// Time for requests that are being answered when a node is to leave.
+inline constexpr std::chrono::seconds drain_max{30};
+
 class http_front {
 public:
   /// Listens. @param say takes lines for users, on any thread

@@ -1,5 +1,6 @@
 // apps/node/cmd_leave.cpp -- leave: a node gives up its work, then its seat.
 #include "apps/common/commands.hpp"
+#include "apps/common/http_front.hpp" // drain_max
 #include "apps/common/report.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -140,8 +141,8 @@ int run_leave(const leave_options& o) {
   if (client.leave(!o.now))
     return fail(client.text());
   client.ask_of({}); // the other one ends
-  const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
-                     + std::chrono::seconds(10);
+  const auto until = std::chrono::steady_clock::now() + drain_max
+                     + runtime::leave_deadline + std::chrono::seconds(10);
   for (;;) {
     status = status_of(client);
     if (!status && is_asked)

@@ -32,6 +32,7 @@
 #include <iostream>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 namespace shoal::apps {
 
@@ -104,11 +105,81 @@ const json_table<view_numbers>& view_table() {
   return table;
 }
 
+/// Time from a signal during the node's start to the end of the process.
+constexpr unsigned start_end_s = 20;
+
+/// Passes the first signal to the node, or keeps it until there is one. A start
+/// that never ends is then ended by SIGALRM, which needs no thread. A command's
+/// wish that the node leaves is the same, without a signal.
+class node_signals {
+public:
+  node_signals() {
+    std::signal(SIGALRM, [](int) {
+      constexpr char line[] = "shoal: stopped before the node had started\n";
+      (void)!::write(STDERR_FILENO, line, sizeof line - 1);
+      ::_exit(exit_interrupted);
+    });
+    signals_.on_second("stopped, before what this node held was handed over: "
+                       "steps that no other peer holds are lost, back to the "
+                       "newest checkpoint");
+    signals_.on_first([this] {
+      std::cerr << "shoal: leaving, when the step that runs is over and handed "
+                   "over ("
+                << again_text << ")\n";
+      leave();
+    });
+  }
+  ~node_signals() {
+    if (leaving_.joinable())
+      leaving_.join();
+  }
+  /// From any thread; does not wait.
+  void leave_asked() {
+    std::lock_guard lock(mutex_);
+    if (!leaving_.joinable())
+      leaving_ = std::thread([this] { leave(); });
+  }
+  /// @pre it outlives this
+  void answers(http_front& http) { http_ = &http; }
+  void started(runtime::node& node) {
+    std::lock_guard lock(mutex_);
+    node_ = &node;
+    ::alarm(0);
+    if (early_)
+      node.leave(runtime::leave_deadline);
+  }
+  /// To be called before the node is destroyed.
+  void ended() {
+    std::lock_guard lock(mutex_);
+    node_ = nullptr;
+  }
+
+private:
+  void leave() {
+    if (http_front* const http = http_)
+      http->drain(drain_max); // requests that are being answered
+    std::lock_guard lock(mutex_);
+    early_ = node_ == nullptr;
+    if (early_)
+      ::alarm(start_end_s);
+    else
+      node_->leave(runtime::leave_deadline);
+  }
+
+  std::atomic<http_front*> http_ = nullptr;
+  std::mutex mutex_;
+  runtime::node* node_ = nullptr;
+  bool early_ = false;
+  std::thread leaving_;
+  signals signals_; // last: its thread uses the others
+};
+
 /// Prints a node's lines, as text or as JSON. A stalled reader delays nothing.
 class printer final : public runtime::node_observer {
 public:
   /// @param looks  whether the node looks for other peers
-  printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
+  printer(bool as_json, bool looks, node_signals& leaves)
+    : json_(as_json), looks_(looks), leaves_(leaves) {}
   void line(const char* event, const std::string& text) {
     out_.line(shape(event, core::shown(text)));
   }
@@ -117,6 +188,10 @@ public:
   void waiting(const std::string& text) override { line("waiting", text); }
   void say(const std::string& text) override { line("say", text); }
   void stopped(const std::string& why) override { line("stopped", why); }
+  bool leave_asked() override {
+    leaves_.leave_asked();
+    return true;
+  }
   /// A view; as JSON also with its numbers.
   void agreed(const core::view& v, bool member) override {
     const std::string text =
@@ -141,6 +216,7 @@ private:
 
   bool json_;
   bool looks_;
+  node_signals& leaves_;
   std::optional<core::view> before_; ///< view of the last line
   line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
                       return shape("say", "[node] " + std::to_string(count)
@@ -206,62 +282,6 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   return c;
 }
 
-/// Time from a signal during the node's start to the end of the process.
-constexpr unsigned start_end_s = 20;
-
-/// Time for requests that are being answered when the node is to leave.
-constexpr std::chrono::seconds drain_max{30};
-
-/// Passes the first signal to the node, or keeps it until there is one. A start
-/// that never ends is then ended by SIGALRM, which needs no thread.
-class node_signals {
-public:
-  node_signals() {
-    std::signal(SIGALRM, [](int) {
-      constexpr char line[] = "shoal: stopped before the node had started\n";
-      (void)!::write(STDERR_FILENO, line, sizeof line - 1);
-      ::_exit(exit_interrupted);
-    });
-    signals_.on_second("stopped, before what this node held was handed over: "
-                       "steps that no other peer holds are lost, back to the "
-                       "newest checkpoint");
-    signals_.on_first([this] {
-      std::cerr << "shoal: leaving, when the step that runs is over and handed "
-                   "over ("
-                << again_text << ")\n";
-      if (http_front* const http = http_)
-        http->drain(drain_max); // requests that are being answered
-      std::lock_guard lock(mutex_);
-      early_ = node_ == nullptr;
-      if (early_)
-        ::alarm(start_end_s);
-      else
-        node_->leave(runtime::leave_deadline);
-    });
-  }
-  /// @pre it outlives this
-  void answers(http_front& http) { http_ = &http; }
-  void started(runtime::node& node) {
-    std::lock_guard lock(mutex_);
-    node_ = &node;
-    ::alarm(0);
-    if (early_)
-      node.leave(runtime::leave_deadline);
-  }
-  /// To be called before the node is destroyed.
-  void ended() {
-    std::lock_guard lock(mutex_);
-    node_ = nullptr;
-  }
-
-private:
-  std::atomic<http_front*> http_ = nullptr;
-  std::mutex mutex_;
-  runtime::node* node_ = nullptr;
-  bool early_ = false;
-  signals signals_; // last: its thread uses the others
-};
-
 } // namespace
 
 std::vector<runtime::event_text> node_events() {
@@ -306,8 +326,10 @@ int run_node(node_options o) {
   std::unique_ptr<http_front> http;
   node_signals interrupts;
   const runtime::memory_keeper keeper;
-  printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
-                        || o.slurm || !o.join_token.empty());
+  printer out(o.json,
+              !o.no_discovery || !o.join.empty() || !o.hosts.empty() || o.slurm
+                || !o.join_token.empty(),
+              interrupts);
   runtime::role_table roles;
   actors::add_builtin(roles);
   std::unique_ptr<runtime::node> node;

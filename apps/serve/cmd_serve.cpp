@@ -43,9 +43,6 @@ using runtime::job_event_kind;
 
 namespace {
 
-/// Time for requests that are being answered when the command ends.
-constexpr std::chrono::seconds drain_max{30};
-
 /// Bytes of a value of the blocks' matrices, as they are stored.
 model::result<std::uint64_t>
 stored_bytes(const fs::path& folder, const model::model_config& config) {

@@ -34,6 +34,9 @@ public:
   virtual void waiting(const std::string& /*line*/) {} ///< while no quorum
   virtual void say(const std::string& /*line*/) {}     ///< everything else
   virtual void stopped(const std::string& /*why*/) {}  ///< once, at the end
+  /// A command asks the node to leave. @returns true: the program itself makes
+  /// it leave (node::leave), when it has done what comes before
+  virtual bool leave_asked() { return false; }
 };
 
 struct node_config {

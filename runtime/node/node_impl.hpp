@@ -74,6 +74,7 @@ public:
   void stopped(const std::string& why) override {
     pass(&node_observer::stopped, why);
   }
+  bool leave_asked() override { return to_ && to_->leave_asked(); }
 
 private:
   void pass(void (node_observer::*event)(const std::string&),
@@ -225,7 +226,10 @@ private:
   void end(const std::string& why) override;
   std::string status() const override;
   std::string describe(core::job_id job) const override;
-  void leave(bool drain) override { leave(leave_deadline, drain); }
+  void leave(bool drain) override {
+    if (!drain || !observer_.leave_asked())
+      leave(leave_deadline, drain);
+  }
   std::string waits() const override;
   caf::actor supervisor() const override;
   std::error_code send(const core::peer_id& to, envelope message) override;

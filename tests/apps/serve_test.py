@@ -300,8 +300,13 @@ class Serve(World):
             thread.join(DEADLINE_S)
         for i, text in enumerate(expected):
             self.assertEqual(results.get(i), (200, {0: text}))
-        self.a_node_that_leaves_answers_first(nodes[outside], at[outside],
-                                              expected[0])
+        self.a_node_that_leaves_answers_first(
+            nodes[outside], at[outside], expected[0],
+            lambda: self.start("leave", "--name", outside))
+        last, = set(names) - {first, dies, outside}
+        self.a_node_that_leaves_answers_first(
+            nodes[last], at[last], expected[0],
+            lambda: nodes[last].child.send_signal(signal.SIGTERM))
 
     def test_a_minority_goes_on_serving_what_it_holds(self):
         nodes, at = {}, {}
@@ -342,11 +347,11 @@ class Serve(World):
         self.assertEqual(at[other].stream(
             body, None, {"Last-Event-ID": str(last)})[0], 400)
 
-    def a_node_that_leaves_answers_first(self, node, at, expected):
+    def a_node_that_leaves_answers_first(self, node, at, expected, leave):
         text, _, (connection, answer) = at.begin(
             {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG,
              "temperature": 0})
-        node.child.send_signal(signal.SIGTERM)
+        leave()
         for line in answer:
             line = line.decode()
             if line.startswith("data: {"):
