@@ -101,6 +101,46 @@ BOOST_AUTO_TEST_CASE(wishes_of_a_served_model_have_their_own_names) {
              unheld[0].why);
 }
 
+BOOST_AUTO_TEST_CASE(a_served_model_reserves_a_share_and_is_no_whole_job) {
+  using enum job_kind;
+  const auto part = [](job_kind kind, other_work others) {
+    const speed_share s = share_of(kind, others);
+    return double(s.percent) / double(s.among);
+  };
+  BOOST_TEST(part(train, {}) == 100);
+  BOOST_TEST(part(train, {2, 0}) * 3 == 100);
+  BOOST_TEST(part(train, {0, 1}) == 75);
+  BOOST_TEST(part(train, {1, 1}) == 37.5);
+  BOOST_TEST(part(train, {0, 9}) == 25); // always some is left
+  BOOST_TEST(part(serve, {}) == 100);
+  BOOST_TEST(part(serve, {0, 3}) == 25);
+  BOOST_TEST(part(serve, {1, 0}) == 25); // what it has reserved
+  BOOST_TEST(part(serve, {5, 0}) == 25);
+  BOOST_TEST(part(serve, {1, 4}) == 15);
+}
+
+/// A training job on four members, and a model that is served on one of them.
+BOOST_AUTO_TEST_CASE(an_idle_served_model_does_not_halve_a_training_job) {
+  view v = served(4);
+  v.jobs[0].want_stages = 1;
+  job_entry training = make_view(4, 40).jobs[0];
+  training.id = 6;
+  training.changed = 7; // the younger one: it is planned beside the model
+  training.want_replicas = 1;
+  training.want_stages = 4;
+  v.jobs.push_back(training);
+  const plan p = make_plan(v);
+  const member_id where =
+    p.jobs.at(0).islands.at(0).replicas.at(0).stages.at(0).lead();
+  BOOST_TEST_REQUIRE(p.jobs[0].islands[0].replicas[0].stages.size() == 1u);
+  std::uint32_t beside = 0, alone = 0;
+  for (const stage_place& s : p.jobs.at(1).islands.at(0).replicas.at(0).stages)
+    (s.lead() == where ? beside : alone) += s.last_block - s.first_block;
+  // 40 blocks over speeds of 3/4 and 1, 1, 1: 7 or 8; halved, it were 6 at most.
+  BOOST_TEST(beside >= 7u);
+  BOOST_TEST(alone == 40 - beside);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::core
