@@ -66,8 +66,8 @@ FLOORS = [
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/train"],
-    ["apps/bench", "apps/chaos", "apps/model", "apps/node", "apps/plan",
-     "apps/serve"],
+    ["apps/bench", "apps/chaos", "apps/model", "apps/node", "apps/serve"],
+    ["apps/plan"],
     ["apps/cli"],
     ["apps", "apps/examples/hello_actor"],
 ]

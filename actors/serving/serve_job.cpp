@@ -197,6 +197,8 @@ private:
           units.insert(u);
       }
     }
+    if (!place.why_waiting.empty())
+      note("waiting: " + place.why_waiting);
     weights_.want(units);
     if (!stages_.empty() && stages_.front() == node_.self()) {
       core::batcher_limits limits;

@@ -480,6 +480,14 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
                 "plan for the shoal that this file (TOML) describes "
                 "(default: the shoal of the local node)")
     ->check(CLI::ExistingFile);
+  CLI::Option* serve =
+    c->add_option(
+       "--serve", set.plan.serve.model,
+       "plan for serving this model: a Hugging Face directory, whose "
+       "weights may be missing, a config.json, or a run file with "
+       "[model] (default: none)")
+      ->type_name("MODEL");
+  add_served(*c, set.plan.serve, serve);
   c->add_flag("--json", set.plan.json, "as JSON");
   run[c] = [&set] { return run_plan(set.plan); };
 

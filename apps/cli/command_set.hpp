@@ -49,6 +49,9 @@ void add_node_to_ask(CLI::App& c, node_address& at);
 /// The HTTP endpoint of a node in this process.
 /// @param where stands before each help text
 void add_http(CLI::App& c, http_options& o, const std::string& where = {});
+/// How a model is to be served: pipelines, types, context. They need the option
+/// `only_with`, unless it is null.
+void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with);
 
 // One group of commands each: declares their options, which fill `set`.
 

@@ -5,6 +5,7 @@
 #include "apps/cli/help_format.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/plan/plan_table.hpp"
+#include "apps/plan/served_plan.hpp"
 #include "apps/plan/view_file.hpp"
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
@@ -280,6 +281,8 @@ void add_json(page& to) {
   to.parts.push_back(json_part(
     "`jobs`", "A list, with one object for each job.", runtime::job_fields()));
   to.parts.push_back(json_part("`plan`", "One object.", plan_fields()));
+  to.parts.push_back(
+    json_part("`plan --serve`", "One object.", served_plan_fields()));
   to.parts.push_back(json_part(
     "`doctor`", "A list, with one object for each finding.", doctor_fields()));
   to.parts.push_back(json_part("`eval`", "One object.", eval_fields()));

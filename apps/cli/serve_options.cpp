@@ -17,6 +17,42 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
         "for an address other than loopback (default: none)");
 }
 
+void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {
+  std::vector<CLI::Option*> all;
+  all.push_back(
+    c.add_option(
+       "--replicas", o.pipelines,
+       "pipelines that serve it side by side, each on peers of its own")
+      ->check(CLI::Range(1, 64)));
+  all.push_back(c.add_option("--stages", o.stages,
+                             "peers that share the layers of a pipeline "
+                             "(default: as few as its memory needs)")
+                  ->check(CLI::Range(1, 64)));
+  all.push_back(
+    c.add_option("--quantize", o.quantize,
+                 "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
+                 "(default: as the files have them)")
+      ->check(CLI::IsMember({"bf16", "q8", "q4"})));
+  all.push_back(c.add_option("--kv-type", o.kv_type,
+                             "data type of the KV cache; q8: 8.5 bits a value "
+                             "(default: f32 if the weights are f32, else bf16)")
+                  ->check(CLI::IsMember({"f32", "bf16", "q8"})));
+  all.push_back(c.add_option("--context", o.context,
+                             "most tokens of a prompt and its completion "
+                             "(default: the model's max_position_embeddings)")
+                  ->type_name("TOKENS")
+                  ->check(CLI::Range(1, 1 << 17)));
+  all.push_back(
+    c.add_option("--cache-tokens", o.cache_tokens,
+                 "tokens of all requests that the KV cache of a pipeline holds "
+                 "(default: 16 contexts, at most 32768, at least one)")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(16, 1 << 27)));
+  if (only_with != nullptr)
+    for (CLI::Option* option : all)
+      option->needs(only_with);
+}
+
 void add_serve(CLI::App& app, command_set& set, runners& run) {
   serve_options& o = set.serve;
   CLI::App* c = app.add_subcommand(
@@ -28,32 +64,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
   c->add_option(
     "--as", o.name,
     "name by which clients ask for it (default: that of the folder)");
-  c->add_option(
-     "--replicas", o.pipelines,
-     "pipelines that serve it side by side, each on peers of its own")
-    ->check(CLI::Range(1, 64));
-  c->add_option("--stages", o.stages,
-                "peers that share the layers of a pipeline "
-                "(default: as few as its memory needs)")
-    ->check(CLI::Range(1, 64));
-  c->add_option("--quantize", o.quantize,
-                "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
-                "(default: as the files have them)")
-    ->check(CLI::IsMember({"bf16", "q8", "q4"}));
-  c->add_option("--kv-type", o.kv_type,
-                "data type of the KV cache; q8: 8.5 bits a value "
-                "(default: f32 if the weights are f32, else bf16)")
-    ->check(CLI::IsMember({"f32", "bf16", "q8"}));
-  c->add_option("--context", o.context,
-                "most tokens of a prompt and its completion "
-                "(default: the model's max_position_embeddings)")
-    ->type_name("TOKENS")
-    ->check(CLI::Range(1, 1 << 17));
-  c->add_option("--cache-tokens", o.cache_tokens,
-                "tokens of all requests that the KV cache of a pipeline holds "
-                "(default: 16 contexts, at most 32768, at least one)")
-    ->type_name("TOKENS")
-    ->check(CLI::Range(16, 1 << 27));
+  add_served(*c, o, nullptr);
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
               "`shoal cancel`");

@@ -164,6 +164,8 @@ int run_api_key(const api_key_options& o);
 struct plan_options {
   node_address at;
   run_options run;
+  serve_options
+    serve; ///< with a model: it is to be served, and nothing trained
   std::filesystem::path view; ///< a described shoal; empty: the real one
   bool json = false;
 };

@@ -1,4 +1,5 @@
-// apps/plan/cmd_plan.cpp -- plan: what a run would do, where, and at what cost.
+// apps/plan/cmd_plan.cpp -- plan: what a run would do, where, and at what cost;
+// or where a model would be served.
 //
 // Plans for the shoal of the local node, for this machine alone when no node
 // runs, or for a shoal described by a file (view_file.hpp); for the latter the
@@ -6,9 +7,11 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/toml_file.hpp"
 #include "apps/plan/plan_table.hpp"
+#include "apps/plan/served_plan.hpp"
 #include "apps/plan/view_file.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/serve/served_description.hpp"
 #include "apps/train/job_name.hpp"
 #include "apps/train/run_file.hpp"
 #include "runtime/control/client.hpp"
@@ -19,6 +22,7 @@
 #include "runtime/node/profile.hpp"
 
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 
 namespace shoal::apps {
@@ -61,9 +65,66 @@ place running(const node_address& at) {
   return {alone(), "this machine alone (no node runs)"};
 }
 
+/// @returns nothing after an error line; `code` is the exit code then
+std::optional<place> place_of(const plan_options& o) {
+  if (o.view.empty())
+    return running(o.at);
+  auto read = described(o.view);
+  if (read)
+    return *std::move(read);
+  std::cerr << "shoal: " << read.message() << "\n";
+  return std::nullopt;
+}
+
+/// The plan of a job on that shoal, of which it becomes a part.
+core::assignment planned(core::view& v, core::job_entry entry) {
+  entry.id = 1;
+  v.jobs.push_back(std::move(entry));
+  core::plan plan = core::make_plan(v);
+  return plan.jobs.empty() ? core::assignment{} : std::move(plan.jobs.front());
+}
+
+int fits_nowhere(const char* what, const core::assignment& a) {
+  std::cerr << "shoal: " << what << " does not fit: "
+            << (a.islands.empty() ? "no members" : a.islands[0].why_waiting)
+            << "\n";
+  return exit_failed;
+}
+
+int run_served_plan(const plan_options& o) {
+  if (!o.run.run_file.empty() || !o.run.overrides.empty()
+      || !o.run.data.empty()) {
+    std::cerr << "shoal: --serve: plans for serving a model have no run file, "
+                 "no data and none of a run's keys\n";
+    return exit_usage;
+  }
+  auto model = describe_without_weights(o.serve);
+  if (!model) {
+    std::cerr << "shoal: " << model.message() << "\n";
+    return exit_failed;
+  }
+  auto where = place_of(o);
+  if (!where)
+    return exit_usage;
+  const core::assignment plan =
+    planned(where->view, served_entry(o.serve, *model, served_name(o.serve)));
+  if (core::waits(plan))
+    return fits_nowhere("the model", plan);
+  const planned_serving all{where->view, plan, *model,
+                            model::unit_layout(model->model).parameter_count(),
+                            where->name};
+  if (o.json)
+    std::cout << model::json_text(served_plan_json(all)) << "\n";
+  else
+    std::cout << core::shown(served_plan_table(all), core::line_ends::kept);
+  return exit_done;
+}
+
 } // namespace
 
 int run_plan(const plan_options& o) {
+  if (!o.serve.model.empty())
+    return run_served_plan(o);
   int code = exit_usage;
   auto run = load_run(o.run, &code);
   if (!run) {
@@ -81,38 +142,22 @@ int run_plan(const plan_options& o) {
       std::cerr << "shoal: " << notice << "\n";
     text = *std::move(seen);
   }
-  place where;
-  if (o.view.empty()) {
-    where = running(o.at);
-  } else {
-    auto read = described(o.view);
-    if (!read) {
-      std::cerr << "shoal: " << read.message() << "\n";
-      return exit_usage;
-    }
-    where = std::move(*read);
-  }
-  core::view& v = where.view;
-  core::job_entry entry =
-    make_entry(*run, job_name({run->job_name, {}, o.run.run_file}));
-  entry.id = 1;
-  v.jobs.push_back(entry);
-  const core::plan plan = core::make_plan(v);
-  if (plan.jobs.empty() || plan.jobs[0].islands[0].replicas.empty()) {
-    std::cerr << "shoal: the run does not fit: "
-              << (plan.jobs.empty() ? "no members"
-                                    : plan.jobs[0].islands[0].why_waiting)
-              << "\n";
-    return exit_failed;
-  }
-  const planned_run planned{
-    v,          plan.jobs[0],
-    *run,       model::unit_layout(run->model).parameter_count(),
-    where.name, std::move(text)};
+  auto where = place_of(o);
+  if (!where)
+    return exit_usage;
+  core::view& v = where->view;
+  const core::assignment plan =
+    planned(v, make_entry(*run, job_name({run->job_name, {}, o.run.run_file})));
+  if (core::waits(plan))
+    return fits_nowhere("the run", plan);
+  const planned_run all{
+    v,           plan,
+    *run,        model::unit_layout(run->model).parameter_count(),
+    where->name, std::move(text)};
   if (o.json)
-    std::cout << model::json_text(plan_json(planned)) << "\n";
+    std::cout << model::json_text(plan_json(all)) << "\n";
   else
-    std::cout << core::shown(plan_table(planned), core::line_ends::kept);
+    std::cout << core::shown(plan_table(all), core::line_ends::kept);
   return exit_done;
 }
 

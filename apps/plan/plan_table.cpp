@@ -2,6 +2,7 @@
 #include "apps/plan/plan_table.hpp"
 
 #include "apps/common/memory_size.hpp"
+#include "apps/plan/plan_words.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/placement.hpp"
@@ -14,9 +15,6 @@
 #include "runtime/jobs/unheld_roles.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <vector>
 
 namespace shoal::apps {
@@ -25,11 +23,6 @@ using json = nlohmann::ordered_json;
 using runtime::json_table;
 
 namespace {
-
-std::string name_of(const core::view& v, const core::member_id& id) {
-  const core::member* m = core::find_member(v, id.peer);
-  return m && !m->name.empty() ? m->name : core::short_name(id.peer);
-}
 
 /// Numbers of a run that follow from its predicted step.
 struct figures {
@@ -217,15 +210,6 @@ const json_table<whole_plan>& whole_table() {
   return table;
 }
 
-[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
-  std::array<char, 256> out{};
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(out.data(), out.size(), format, arguments);
-  va_end(arguments);
-  return out.data();
-}
-
 /// "34 s", "12 min", "5 h 10 min", "3 days 4 h".
 std::string duration(double seconds) {
   constexpr double minute = 60, hour = 3600, day = 86400;
@@ -271,18 +255,6 @@ struct row {
 
 constexpr std::size_t names_wide = 18;
 
-std::string names_text(const std::vector<std::string>& names) {
-  std::string all = names.front();
-  for (std::size_t i = 1; i < names.size(); ++i)
-    all += ", " + names[i];
-  if (all.size() > names_wide && names.size() > 1) {
-    all = names.front() + " .. " + names.back();
-    if (all.size() > names_wide || names.size() == 2)
-      all = std::to_string(names.size()) + " peers";
-  }
-  return core::shown(all, names_wide);
-}
-
 class table {
 public:
   explicit table(const planned_run& p)
@@ -296,7 +268,8 @@ public:
            "LAYERS", "BATCHES", "BUSY", "MEMORY, NEEDS / HAS");
     for (const row& r : collect())
       out +=
-        text("%-18s %7s %7s %8s %8s %5s %21s\n", names_text(r.names).c_str(),
+        text("%-18s %7s %7s %8s %8s %5s %21s\n",
+             names_text(r.names, names_wide).c_str(),
              r.replicas.shown().c_str(), r.stages.shown().c_str(),
              several(r.layers, r.same_layers, r.layers_each).c_str(),
              r.stages.first < 0 ? "-" : std::to_string(r.microbatches).c_str(),
@@ -445,35 +418,13 @@ std::string memory_rows(const planned_run& p) {
   return out;
 }
 
-/// Breaks at spaces so that lines fit; continuation lines are indented.
-std::string wrapped(const std::string& line) {
-  constexpr std::size_t wide = 79;
-  std::string out, rest = line;
-  while (rest.size() > wide) {
-    std::size_t at = rest.rfind(' ', wide);
-    if (at == std::string::npos || at < 8)
-      break;
-    out += rest.substr(0, at) + "\n";
-    rest = "    " + rest.substr(at + 1);
-  }
-  return out + rest + "\n";
-}
-
 std::string reasons(const planned_run& p) {
   std::string out;
   for (const core::unheld_wish& w : runtime::unheld_of(p.view, p.place))
     out += wrapped("not as asked: " + core::to_text(w));
   if (const auto slow = core::slow_network_of(p.view, p.place.job, p.island()))
     out += wrapped(core::to_text(p.view, *slow));
-  std::vector<std::pair<std::string, std::vector<std::string>>> idle;
-  for (const core::idle_member& m : core::idle_members(p.view, p.place)) {
-    if (idle.empty() || idle.back().first != m.why)
-      idle.push_back({m.why, {}});
-    idle.back().second.push_back(name_of(p.view, m.who));
-  }
-  for (const auto& [why, names] : idle)
-    out += wrapped("idle: " + names_text(names) + ": " + why);
-  return out;
+  return out + idle_lines(p.view, p.place);
 }
 
 } // namespace

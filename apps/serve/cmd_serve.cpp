@@ -8,6 +8,7 @@
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/serve/serve_events.hpp"
+#include "apps/serve/served_description.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/line_printer.hpp"
 #include "apps/terminal/signals.hpp"
@@ -17,14 +18,10 @@
 #include "apps/train/run_file.hpp" // user_at_host
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/jobs/serve_config.hpp"
-#include "runtime/model/decode/paged_cache.hpp"
-#include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/model/unit_state.hpp" // stored_name
-#include "runtime/model/units.hpp"
 
 #include <unistd.h>
 
@@ -43,21 +40,6 @@ using runtime::job_event_kind;
 
 namespace {
 
-/// Bytes of a value of the blocks' matrices, as they are stored.
-model::result<std::uint64_t>
-stored_bytes(const fs::path& folder, const model::model_config& config) {
-  auto files = model::safetensors_source::open(folder);
-  if (!files)
-    return files.why();
-  const model::unit_layout layout(config);
-  for (const model::tensor_info& t : layout.tensors_of(1))
-    if (t.shape.size() == 2)
-      if (const model::stored_tensor* at =
-            files->find(model::stored_name(t, *files)))
-        return std::uint64_t(at->type == model::stored_type::bf16 ? 2 : 4);
-  return std::uint64_t{4};
-}
-
 class serving final : private runtime::follow_handler {
 public:
   explicit serving(const serve_options& o) : o_(o) {}
@@ -66,7 +48,7 @@ public:
     auto folder = model_in(o_.model);
     if (!folder)
       return fail(folder.message());
-    auto config = describe(*folder);
+    auto config = describe_served(o_, *folder);
     if (!config)
       return fail(config.message());
     if (auto whole = check_model(*folder, watch_work()); !whole)
@@ -98,41 +80,6 @@ private:
 
   model::watch watch_work() {
     return shown_work([this] { return !interrupts_.seen(); });
-  }
-
-  model::result<runtime::serve_config> describe(const fs::path& folder) {
-    auto config = model::load_config(folder);
-    if (!config)
-      return config.why();
-    runtime::serve_config c;
-    c.model = *config;
-    auto bytes = stored_bytes(folder, *config);
-    if (!bytes)
-      return bytes.why();
-    c.stored_bytes = *bytes;
-    for (const auto type : {kernels::weight_type::bf16,
-                            kernels::weight_type::q8, kernels::weight_type::q4})
-      if (o_.quantize == kernels::name_of(type))
-        c.quantize = type;
-    const std::uint64_t positions = std::min<std::uint64_t>(
-      config->max_position_embeddings, core::serving::tokens_max);
-    c.context = o_.context == 0 ? positions : o_.context;
-    if (c.context > positions)
-      return failure{"--context: is " + std::to_string(c.context)
-                     + ", the model has " + std::to_string(positions)
-                     + " positions"};
-    c.cache_tokens = o_.cache_tokens == 0
-                       ? runtime::usual_cache_tokens(c.context)
-                       : o_.cache_tokens;
-    if (c.cache_tokens < c.context)
-      return failure{"--cache-tokens: is " + std::to_string(c.cache_tokens)
-                     + ", must be at least the context, "
-                     + std::to_string(c.context)};
-    const bool floats = c.quantize ? false : c.stored_bytes == 4;
-    c.kv = o_.kv_type.empty()
-             ? (floats ? kernels::kv_type::f32 : kernels::kv_type::bf16)
-             : *model::kv_type_named(o_.kv_type);
-    return c;
   }
 
   model::status connect() {
@@ -177,22 +124,19 @@ private:
         if (job["state"] == "running")
           running.insert(job["name"].get<std::string>());
     }
-    std::string name = o_.name;
-    if (name.empty()) {
-      std::error_code error;
-      const fs::path whole = fs::canonical(o_.model, error);
-      name = whole.filename().string();
-    }
-    name_ = core::shown(name, core::limits::name_bytes_max);
+    name_ = served_name(o_);
     if (running.contains(name_))
       return failure{"a job named \"" + name_
                      + "\" is running: choose another name by --as, or end it "
                        "by `"
                      + command_line("cancel " + shell_word(name_), o_.at)
                      + "`"};
-    core::job_entry entry = runtime::serve_entry(config, name_, o_.pipelines);
+    core::job_entry entry = served_entry(o_, config, name_);
     entry.user = user_at_host();
-    entry.want_stages = o_.stages;
+    if (const auto status = parse_status(text))
+      if (const std::string why = core::never_fits(view_of(*status), entry);
+          !why.empty())
+        return failure{why}; // before a model is uploaded, which may take long
     const put_pieces put =
       [this](std::span<const std::span<const std::byte>> pieces,
              core::blob_digest& digest) -> model::status {

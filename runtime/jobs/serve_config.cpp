@@ -37,8 +37,6 @@ model::status read(const json& section, const char* key, std::uint64_t low,
   return model::done{};
 }
 
-/// Sequences that a pass is thought to have when the planner compares places.
-constexpr std::uint64_t usual_rows = 16;
 /// Passes that are under way at once, then: the step of the planner is the time
 /// of a token behind the others.
 constexpr std::uint32_t usual_passes = 4;
@@ -138,33 +136,64 @@ model::result<serve_config> parse_serve(std::string_view text) {
   return c;
 }
 
+std::uint64_t weight_bytes(const serve_config& c, std::uint32_t unit) {
+  return model::unit_layout(c.model).unit_size(unit) * value_bytes_32(c) / 32;
+}
+
+/// Bytes of the experts of a block that so few tokens do not need.
+static std::uint64_t unread_bytes(const serve_config& c, std::uint64_t tokens) {
+  const std::uint64_t experts = c.model.num_experts;
+  const std::uint64_t read =
+    std::min(experts, tokens * c.model.num_experts_per_tok);
+  const std::uint64_t one = 3 * std::uint64_t(c.model.hidden_size)
+                            * std::uint64_t(c.model.intermediate_size);
+  return (experts - read) * one * value_bytes_32(c) / 32;
+}
+
+std::uint64_t block_cache_bytes(const serve_config& c) {
+  return core::pages_for(c.cache_tokens)
+         * model::paged_cache::page_bytes(c.model, 1, c.kv);
+}
+
+core::pass_costs pass_costs_of(const serve_config& c, std::uint64_t sequences,
+                               std::uint64_t tokens, std::uint64_t context) {
+  const model::unit_index head = model::unit_layout(c.model).head_unit();
+  // A third of forward, B and W together. Logits are made of one token of each.
+  const auto flops = [&](model::unit_index u, std::uint64_t count) {
+    return count * model::unit_operations(c.model, u, context) / 3;
+  };
+  const std::uint64_t cached =
+    core::pages_for(context) * model::paged_cache::page_bytes(c.model, 1, c.kv);
+  core::pass_costs out;
+  out.block_flops = flops(1, sequences * tokens);
+  out.head_flops = flops(head, sequences);
+  out.block_traffic_bytes = weight_bytes(c, 1)
+                            - unread_bytes(c, sequences * tokens)
+                            + sequences * cached;
+  out.head_traffic_bytes = weight_bytes(c, head);
+  out.boundary_bytes =
+    4 * sequences * tokens * std::uint64_t(c.model.hidden_size);
+  return out;
+}
+
 core::job_entry
 serve_entry(const serve_config& c, std::string name, std::uint32_t pipelines) {
-  const model::unit_layout layout(c.model);
-  const model::unit_index head = layout.head_unit();
-  const auto bytes = [&](model::unit_index u) {
-    return layout.unit_size(u) * value_bytes_32(c) / 32;
-  };
-  const std::uint64_t pages = core::pages_for(c.cache_tokens);
-  // A third of forward, B and W together.
-  const auto flops = [&](model::unit_index u) {
-    return usual_rows * model::unit_operations(c.model, u, c.context) / 3;
-  };
+  const model::unit_index head = model::unit_layout(c.model).head_unit();
   core::job_entry e;
   e.name = std::move(name);
   e.kind = core::job_kind::serve;
   e.run_json = to_json(c);
   e.blocks = std::uint32_t(c.model.num_hidden_layers);
   e.microbatches = usual_passes;
-  e.block_flops = flops(1);
-  e.head_flops = flops(head);
-  e.block_state_bytes =
-    bytes(1) + pages * model::paged_cache::page_bytes(c.model, 1, c.kv);
-  e.embed_state_bytes = bytes(0);
-  e.head_state_bytes = bytes(head);
-  e.block_traffic_bytes = bytes(1);
-  e.head_traffic_bytes = bytes(head);
-  e.boundary_bytes = 4 * usual_rows * std::uint64_t(c.model.hidden_size);
+  const core::pass_costs pass = pass_costs_of(c, usual_sequences, 1, c.context);
+  e.block_flops = pass.block_flops;
+  e.head_flops = pass.head_flops;
+  e.block_state_bytes = weight_bytes(c, 1) + block_cache_bytes(c);
+  e.embed_state_bytes = weight_bytes(c, 0);
+  e.head_state_bytes = weight_bytes(c, head);
+  e.block_traffic_bytes = weight_bytes(c, 1);
+  e.head_traffic_bytes = weight_bytes(c, head);
+  e.boundary_bytes = pass.boundary_bytes;
   // What a pass needs of memory while it runs: a few rows of the widest layer.
   e.activation_bytes =
     16 * c.pass_tokens * std::uint64_t(c.model.hidden_size) / usual_passes;

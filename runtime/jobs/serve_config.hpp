@@ -9,6 +9,7 @@
 
 #include "kernels/packed_weight.hpp"
 #include "kernels/paged_attention.hpp"
+#include "runtime/core/planning/layout/pass_times.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/model/config/config.hpp"
@@ -42,8 +43,22 @@ inline constexpr std::uint64_t cache_tokens_usual = 32'768;
 /// The value of cache_tokens for a context, if nothing is asked for.
 std::uint64_t usual_cache_tokens(std::uint64_t context);
 
+/// Sequences of a pass in which many generate, as the planner takes it.
+inline constexpr std::uint64_t usual_sequences = 16;
+
 std::string to_json(const serve_config& config);
 model::result<serve_config> parse_serve(std::string_view json);
+
+/// Bytes of the weights of a unit (model/units.hpp), as stages hold them.
+std::uint64_t weight_bytes(const serve_config& config, std::uint32_t unit);
+/// Bytes of the cache of one block, for all tokens.
+std::uint64_t block_cache_bytes(const serve_config& config);
+
+/// The costs of a pass with `tokens` of each of `sequences`, at the end of
+/// `context` tokens each.
+core::pass_costs
+pass_costs_of(const serve_config& config, std::uint64_t sequences,
+              std::uint64_t tokens, std::uint64_t context);
 
 /// What a job that serves a model needs, for the planner: memory of weights and
 /// cache, and the cost of a pass in which many sequences generate.

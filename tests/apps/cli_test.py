@@ -488,6 +488,60 @@ class Cli(World):
         self.refuse(1, "plan", os.path.join(examples, "model_700b.toml"),
                     "--view", small, names=["needs at least", "has 16.0 GiB"])
 
+    def test_plan_for_a_model_that_is_served(self):
+        """The example of 70 billion parameters over eight unlike GPUs; no file
+        has a weight."""
+        examples = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "apps", "examples")
+        model = os.path.join(examples, "model_70b.toml")
+        gpus = ("--view", os.path.join(examples, "gpus_8.toml"))
+
+        def planned(*flags):
+            found = json.loads(self.plan("--serve", model, *flags, "--json"))
+            self.assert_documented("plan --serve", found)
+            for pipeline in found["pipelines"]:
+                layers, weights = 0, 0
+                for stage in pipeline["stages"]:
+                    self.assertEqual(stage["first_layer"], layers)
+                    layers = stage["last_layer"] + 1
+                    weights += stage["weights_bytes"]
+                    self.assertLessEqual(stage["needs_bytes"],
+                                         stage["has_bytes"])
+                    self.assertGreater(
+                        stage["needs_bytes"],
+                        stage["weights_bytes"] + stage["cache_bytes"])
+                self.assertEqual(layers, 80)
+                yield found, pipeline, weights
+
+        (found, whole, weights), = planned(*gpus, "--context", 8192)
+        self.assertGreater(found["parameters"], 70_000_000_000)
+        self.assertAlmostEqual(weights, 2 * found["parameters"], delta=weights / 50)
+        # A stream reads all weights for each token: 300 to 1008 GB/s.
+        self.assertLess(whole["stream_tokens_per_s"], 1008e9 / weights)
+        self.assertGreater(whole["stream_tokens_per_s"], 300e9 / weights)
+        self.assertGreater(whole["tokens_per_s"],
+                           4 * whole["stream_tokens_per_s"])
+        # A prompt of 512 tokens takes 512 times the arithmetic, not the time.
+        self.assertLess(whole["first_token_seconds"],
+                        100 / whole["stream_tokens_per_s"])
+        speeds = {stage["peer"]: stage["last_layer"] - stage["first_layer"]
+                  for stage in whole["stages"]}
+        self.assertLess(speeds["titan"], speeds["4090-0"])
+        two = [pipeline for _, pipeline, _ in planned(
+            *gpus, "--context", 8192, "--quantize", "q4", "--replicas", 2)]
+        self.assertEqual(len(two), 2)
+        self.assertGreater(two[0]["stream_tokens_per_s"],
+                           2 * whole["stream_tokens_per_s"])
+        table = self.plan("--serve", model, *gpus, "--context", 8192)
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
+        self.refuse(1, "plan", "--serve", model, *gpus, "--replicas", 2,
+                    names=["needs at least", "has 96.0 GiB on 4 members",
+                           "24.0 GiB: 4090-0", "pipeline 1 of 2"])
+        self.refuse(1, "plan", "--serve", model, *gpus, "--stages", 3,
+                    names=["it does not fit in 3 stages"])
+        self.refuse(2, "plan", model, "--serve", model, names=["--serve"])
+        self.refuse(2, "plan", "--replicas", 2, names=["--serve"])
+
     def test_a_wrong_view_file_is_refused_by_key(self):
         for text, *names in [
                 ("[[members]]\nmemory_gib = 8\n", "members[0].tflops"),

@@ -190,6 +190,13 @@ class Serve(World):
         self.assertEqual(numbers, ["0", "0", "0"])
         self.assertEqual(process.end(signal.SIGINT), 130)
 
+    def test_a_model_that_never_fits_is_refused_at_once(self):
+        """Nothing of it is uploaded: the answer names needs and peers."""
+        told = self.refuse(1, "serve", "m", "--http", "off",
+                           "--cache-tokens", 1 << 27)
+        self.assertRegex(told, r"needs at least [\d.]+ GiB .* has [\d.]+ GiB "
+                         r"on 1 member \([\d.]+ GiB: \S+\)")
+
     def mistakes(self, at):
         for body, status, param in (
                 ("{", 400, None),

@@ -34,7 +34,8 @@ public:
          predict_replicas(p.job, p.members, a.replicas).members) {
       std::uint64_t& left = memory_[need.where.peer];
       left -= std::min(left, need.bytes);
-      ++busy_[need.where.peer];
+      other_work& busy = busy_[need.where.peer];
+      ++(p.job.kind == job_kind::serve ? busy.serving : busy.training);
     }
   }
 
@@ -64,7 +65,7 @@ public:
 private:
   memory_by_peer memory_;
   memory_by_peer all_;
-  std::map<peer_id, std::uint32_t> busy_;
+  std::map<peer_id, other_work> busy_;
 };
 
 /// The running jobs in the order in which they take memory: a job of higher

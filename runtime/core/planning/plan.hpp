@@ -14,7 +14,8 @@
 //
 // Several jobs share each device by one ledger: they are planned one after
 // another, each with the memory that the jobs before it have left. A member
-// that also works for another job counts with half its speed, or less.
+// that also trains for another job counts with half its speed, or less; a served
+// model reserves a share of its members (layout/cost.hpp).
 //
 // Each unit's state is in want_copies + 1 places: where fewer replicas hold it,
 // members follow (followers.hpp), as far as the layouts of all jobs leave

@@ -7,6 +7,7 @@
 #include "runtime/core/planning/island_members.hpp"
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
+#include "runtime/core/planning/placer.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -85,14 +86,17 @@ private:
     if (job_.want_stages <= 0)
       return;
     const auto wanted = std::uint32_t(job_.want_stages);
-    const char* const key = "parallelism.pipeline_parallel_degree";
+    const char* const key = job_.kind == job_kind::serve
+                              ? "serve.stages"
+                              : "parallelism.pipeline_parallel_degree";
     // Schedules may cut a peer's stage into several runs (want_virtual).
     if (deepest_ < wanted) {
       add(key, std::to_string(wanted), count(deepest_, "stage"),
           "the model has " + count(job_.blocks, "layer"));
     } else if (peers_of_one_ < wanted) {
       add(key, std::to_string(wanted),
-          "all stages of a replica on " + count(peers_of_one_, "peer"),
+          std::string("all stages of a ") + placer_of(job_.kind).replica
+            + " on " + count(peers_of_one_, "peer"),
           able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas))
             ? so_many_compute(able_)
           : !a_.arriving.empty()
@@ -219,6 +223,9 @@ private:
     const bool by_replicas =
       job_.want_replicas > 0 && replicas >= std::uint64_t(job_.want_replicas);
     const bool by_stages = job_.want_stages > 0;
+    if (job_.kind == job_kind::serve && by_stages)
+      return "the model is to have "
+             + count(std::uint64_t(job_.want_stages), "stage");
     if (by_replicas && by_stages)
       return "the run asks for " + count(replicas, "replica") + " of "
              + count(std::uint64_t(job_.want_stages), "stage");
@@ -260,11 +267,25 @@ private:
 
 } // namespace
 
+/// Of a served model, whose pipelines are its islands.
+static void add_unplaced(const assignment& a, std::vector<unheld_wish>& out) {
+  const auto placed = std::ranges::count_if(
+    a.islands, [](const island_place& at) { return !at.replicas.empty(); });
+  for (const island_place& at : a.islands)
+    if (at.replicas.empty()) {
+      out.push_back({"serve.replicas", std::to_string(a.islands.size()),
+                     count(std::uint64_t(placed), "pipeline"), at.why_waiting});
+      return;
+    }
+}
+
 std::vector<unheld_wish> unheld_wishes(const view& v, const assignment& a) {
   const job_entry* job = find_job(v, a.job);
   if (!job)
     return {};
   std::vector<unheld_wish> out;
+  if (job->kind == job_kind::serve && !waits(a))
+    add_unplaced(a, out);
   const auto islands = members_by_island(v, *job, previous_of(v, job->id));
   for (std::size_t i = 0; i < std::min(islands.size(), a.islands.size()); ++i)
     if (!a.islands[i].replicas.empty())

@@ -27,6 +27,14 @@ bool is_whole(const layout_problem& p) {
     });
 }
 
+/// "pipeline 2 of 3: ", where there are several.
+std::string which_of(const layout_problem& p) {
+  if (p.job.want_islands < 2)
+    return {};
+  return "pipeline " + std::to_string(p.island + 1) + " of "
+         + std::to_string(p.job.want_islands) + ": ";
+}
+
 void lay_out(island_draft& d, const view&) {
   layout best = find_layout(d.p);
   d.at.replicas = std::move(best.replicas);
@@ -39,7 +47,7 @@ void lay_out(island_draft& d, const view&) {
       d.at.replicas = d.p.previous->replicas;
   }
   if (d.at.replicas.empty())
-    d.at.why_waiting = why_nowhere(d.p);
+    d.at.why_waiting = which_of(d.p) + why_nowhere(d.p);
 }
 
 void complete(island_draft&, const view&) {

@@ -19,6 +19,24 @@ constexpr std::size_t networks_known_max = 64;
 
 } // namespace
 
+namespace {
+
+/// What the models that are served on a member reserve of it.
+std::uint64_t reserved_percent(std::uint64_t pipelines) {
+  return std::min(saturating_mul(pipelines, served_share_percent),
+                  served_shares_percent_max);
+}
+
+} // namespace
+
+speed_share share_of(job_kind kind, const other_work& others) {
+  if (kind != job_kind::serve)
+    return {100 - reserved_percent(others.serving),
+            1 + std::uint64_t{others.training}};
+  const std::uint64_t served = 1 + std::uint64_t{others.serving};
+  return {others.training == 0 ? 100 : reserved_percent(served), served};
+}
+
 std::uint64_t cost_model::pipeline_time::of(std::uint64_t microbatches) const {
   return saturating_add(fill, saturating_mul(microbatches - 1, bottleneck));
 }
@@ -30,11 +48,15 @@ cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
     e.id = m->id;
     auto left = p.memory.find(m->id.peer);
     e.memory = left == p.memory.end() ? 0 : left->second;
-    auto busy = p.busy.find(m->id.peer);
-    const std::uint64_t sharers = 1 + (busy == p.busy.end() ? 0 : busy->second);
+    if (auto busy = p.busy.find(m->id.peer); busy != p.busy.end())
+      e.others = busy->second;
+    const speed_share share = share_of(p.job.kind, e.others);
+    const auto part = [&](std::uint64_t speed) {
+      return muldiv(speed, share.percent, 100) / share.among;
+    };
     const device_profile& d = m->device;
-    e.speed = std::max<std::uint64_t>(1, d.mflops / sharers);
-    const std::uint64_t stream = d.stream_mbps / sharers;
+    e.speed = std::max<std::uint64_t>(1, part(d.mflops));
+    const std::uint64_t stream = part(d.stream_mbps);
     auto streaming = [&](std::uint64_t bytes) {
       return stream == 0 ? 0 : muldiv(bytes, 1000, stream);
     };
@@ -45,7 +67,6 @@ cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
     e.alone.block = std::min(e.alone.block, pace_max);
     e.alone.head = std::min(e.alone.head, pace_max);
     e.apply = stream == 0 ? 0 : apply_passes * 1'000'000 / state_parts / stream;
-    e.counted = sharers > 1;
     members_.push_back(std::move(e));
   }
   add_hosts(p);
@@ -84,14 +105,19 @@ void cost_model::add_hosts(const layout_problem& p) {
       threads += d.threads;
       known_cores = known_cores && d.host_threads > 0 && d.threads > 0;
     }
-    entry.capacity = known_cores && cores > 0 ? cores : 1;
+    const std::uint64_t capacity = known_cores && cores > 0 ? cores : 1;
+    entry.capacity = 100 * capacity;
     for (index i : on[h]) {
-      members_[i].weight = known_cores ? p.members[i]->device.threads : 1;
-      if (members_[i].counted)
-        entry.taken += members_[i].weight;
+      const std::uint64_t weight =
+        known_cores ? p.members[i]->device.threads : 1;
+      const other_work& others = members_[i].others;
+      members_[i].weight = 100 * weight;
+      members_[i].taken =
+        weight * (others.training > 0 ? 100 : reserved_percent(others.serving));
+      entry.taken += members_[i].taken;
     }
-    entry.shared = on[h].size() > 1
-                   && (known_cores ? threads : on[h].size()) > entry.capacity;
+    entry.shared =
+      on[h].size() > 1 && (known_cores ? threads : on[h].size()) > capacity;
   }
 }
 
@@ -139,8 +165,8 @@ void cost_model::set_paces(std::span<const std::uint8_t> used) {
   for (std::size_t h = 0; h < hosts_.size(); ++h)
     demand[h] = hosts_[h].taken;
   for (index i = 0; i < size(); ++i)
-    if (used[i] && !members_[i].counted)
-      demand[host(i)] += members_[i].weight;
+    if (used[i])
+      demand[host(i)] += members_[i].weight - members_[i].taken;
   for (index i = 0; i < size(); ++i) {
     paces_[i] = members_[i].alone;
     const std::uint64_t capacity = hosts_[host(i)].capacity;
@@ -219,7 +245,8 @@ cost_model::pipeline_time cost_model::time_of(const replica& r) const {
     const link l = between(r.stages[s - 1].who, at.who);
     const std::uint64_t transfer =
       muldiv(job_->boundary_bytes, 1'000'000'000, l.bytes_per_s);
-    t.fill = saturating_add(t.fill, 2 * saturating_add(l.latency, transfer));
+    const std::uint64_t ways = job_->kind == job_kind::serve ? 1 : 2;
+    t.fill = saturating_add(t.fill, ways * saturating_add(l.latency, transfer));
     t.bottleneck = std::max(t.bottleneck, transfer);
   }
   return t;
@@ -306,6 +333,8 @@ cost_model::busy(std::span<const replica> replicas, index who) const {
 std::uint64_t
 cost_model::optimizer_ns(std::span<const replica> replicas) const {
   std::uint64_t slowest = 0;
+  if (job_->kind == job_kind::serve)
+    return slowest;
   for (const replica& r : replicas) {
     std::uint64_t state = 0;
     for (std::size_t s = 0; s < r.stages.size(); ++s) {

@@ -2,7 +2,7 @@
 //
 // Step = the slowest replica + the reduction between replicas + the optimizer.
 // A replica takes the sum of its stages' times and hops (fill and drain of the
-// pipeline) and, for each further microbatch, the time of its slowest member or
+// pipeline; passes of a served model have no way back and no optimizer) and, for each further microbatch, the time of its slowest member or
 // link. A reduction sends 2 (R - 1) / R of the parameters that a member holds
 // over the slowest link among all that hold them. A member that is in several
 // replicas (detours.hpp) works for one after another.
@@ -50,14 +50,36 @@ inline constexpr std::uint64_t state_parts = 4;
 /// overflow.
 inline constexpr std::uint64_t pace_max = std::uint64_t{1} << 40;
 
+/// The part of a member's speed that each model served there reserves, in per
+/// cent. Between requests a served model computes nothing, while a training job
+/// never rests; with a quarter, a member with three of four parts of its speed
+/// still gets its part of the layers. A served model counts on no more where its
+/// member trains.
+inline constexpr std::uint64_t served_share_percent = 25;
+/// All served models of a member together reserve no more than this.
+inline constexpr std::uint64_t served_shares_percent_max = 75;
+
+/// The jobs that a member computes for, besides that of the problem.
+struct other_work {
+  std::uint32_t training = 0; ///< jobs
+  std::uint32_t serving = 0;  ///< pipelines
+};
+
+/// The part of a member's speed for a job of this kind beside other work.
+struct speed_share {
+  std::uint64_t percent = 100;
+  std::uint64_t among = 1; ///< jobs that divide this part
+};
+[[nodiscard]] speed_share share_of(job_kind kind, const other_work& others);
+
 /// The problem for which a layout of one island is searched.
 struct layout_problem {
   const job_entry& job;
   std::vector<const member*> members;               ///< usable, by id
   std::map<peer_id, std::uint64_t> memory;          ///< not taken by other jobs
   const island_place* previous = nullptr;           ///< or nullptr
-  std::map<peer_id, std::uint32_t> busy;            ///< number of other jobs on
-                                                    ///< a member
+  std::map<peer_id, other_work> busy;               ///< of members that compute
+                                                    ///< for other jobs
   std::map<peer_id, std::uint64_t> all_memory = {}; ///< total, for all jobs
   std::uint32_t island = 0;                         ///< which one of the job
 };
@@ -179,13 +201,14 @@ private:
     pace alone;              ///< with the host to itself
     std::uint64_t apply = 0; ///< ps per byte of state
     std::uint32_t host = 0;
+    other_work others;
     std::uint64_t weight = 0; ///< of the host's capacity, when used
-    bool counted = false;     ///< the other jobs' load is included in the
-                              ///< weight
+    std::uint64_t taken = 0;  ///< of that, by other jobs at any time
     std::uint64_t networks = 0;
     part_set held;          ///< held under the previous assignment
     part_set held_and_soon; ///< the same and what was arriving
   };
+  /// Capacity and weights: hundredths of a thread, or of a member.
   struct host_entry {
     std::uint64_t capacity = 1;
     std::uint64_t taken = 0; ///< by other jobs

@@ -1,0 +1,146 @@
+// tests/runtime/core/planning/serving_plan_test.cpp -- served models in plans.
+#include "runtime/core/planning/layout/pass_times.hpp"
+#include "tests/runtime/core/planning/plan_fixture.hpp"
+
+namespace shoal::core {
+namespace {
+
+/// The job of the fixture as a served model: passes without state.
+view served(std::size_t members, std::uint32_t pipelines = 1) {
+  view v = make_view(members, 8, 4);
+  job_entry& j = v.jobs[0];
+  j.kind = job_kind::serve;
+  j.want_replicas = 1;
+  j.want_islands = pipelines;
+  return v;
+}
+
+assignment pipelines_of(const view& v) {
+  return make_plan(v).jobs.at(0);
+}
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(serving_plans)
+
+BOOST_AUTO_TEST_CASE(a_pass_takes_what_it_costs) {
+  view v = served(1);
+  v.members[0].device.stream_mbps = 1000; // a byte each nanosecond
+  const island_place at = only(v);
+  pass_costs arithmetic;
+  arithmetic.block_flops = 100'000'000; // 1 ms at 100 GFLOP/s
+  arithmetic.head_flops = 200'000'000;
+  pass_times t = times_of_pass(v, v.jobs[0], at, arithmetic);
+  BOOST_TEST(t.through == 10'000'000);
+  BOOST_TEST(t.apart == 10'000'000);
+  pass_costs memory;
+  memory.block_traffic_bytes = 1'000'000;
+  memory.head_traffic_bytes = 500'000;
+  t = times_of_pass(v, v.jobs[0], at, memory);
+  BOOST_TEST(t.through == 8'500'000);
+}
+
+BOOST_AUTO_TEST_CASE(passes_follow_each_other_on_stages) {
+  view v = served(2);
+  v.jobs[0].want_stages = 2;
+  const island_place at = only(v);
+  BOOST_TEST_REQUIRE(at.replicas.at(0).stages.size() == 2u);
+  pass_costs costs;
+  costs.block_flops = 100'000'000;
+  const pass_times t = times_of_pass(v, v.jobs[0], at, costs);
+  BOOST_TEST(t.through >= 8'000'000);
+  BOOST_TEST(t.apart < t.through);
+  BOOST_TEST(t.apart >= 4'000'000);
+  BOOST_TEST(times_of_pass(v, v.jobs[0], {}, costs).through == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_pipeline_without_room_says_what_each_member_has) {
+  view v = served(5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    v.members[i].name = std::string("n") + char('0' + i);
+    v.members[i].device.memory_bytes = (i < 2 ? 4u : 3u) << 20;
+  }
+  const std::string why = only(v).why_waiting;
+  BOOST_TEST(has(why, "has 17.0 MiB on 5 members (4.0 MiB: n0, n1; 3.0 MiB: "
+                      "n2, n3, n4)"),
+             why);
+  for (std::size_t i = 0; i < 5; ++i)
+    v.members[i].device.memory_bytes = (i + 1) << 20;
+  BOOST_TEST(has(only(v).why_waiting, "2.0 MiB: n1; less: 1 more"),
+             only(v).why_waiting);
+}
+
+BOOST_AUTO_TEST_CASE(the_text_of_long_names_stays_within_its_limit) {
+  view v = served(40);
+  for (std::size_t i = 0; i < v.members.size(); ++i) {
+    v.members[i].name = std::string(limits::name_bytes_max, 'x');
+    v.members[i].device.memory_bytes = (1 + i % 8) * 1000;
+  }
+  const std::string why = only(v).why_waiting;
+  BOOST_TEST(has(why, "and 1 more"), why);
+  BOOST_TEST(why.size() < limits::text_bytes_max, why);
+}
+
+BOOST_AUTO_TEST_CASE(wishes_of_a_served_model_have_their_own_names) {
+  view v = served(3, 2); // the second pipeline has only one member
+  v.jobs[0].want_stages = 2;
+  for (std::size_t i = 0; i < 3; ++i)
+    v.members[i].device.memory_bytes = 60'000'000;
+  const assignment a = pipelines_of(v);
+  BOOST_TEST_REQUIRE(!waits(a));
+  const auto unheld = unheld_wishes(v, a);
+  BOOST_TEST_REQUIRE(unheld.size() == 1u);
+  BOOST_TEST(unheld[0].key == "serve.replicas");
+  BOOST_TEST(unheld[0].wanted == "2");
+  BOOST_TEST(unheld[0].got == "1 pipeline");
+  BOOST_TEST(has(unheld[0].why, "pipeline 2 of 2: not enough memory"),
+             unheld[0].why);
+}
+
+BOOST_AUTO_TEST_CASE(a_served_model_reserves_a_share_and_is_no_whole_job) {
+  using enum job_kind;
+  const auto part = [](job_kind kind, other_work others) {
+    const speed_share s = share_of(kind, others);
+    return double(s.percent) / double(s.among);
+  };
+  BOOST_TEST(part(train, {}) == 100);
+  BOOST_TEST(part(train, {2, 0}) * 3 == 100);
+  BOOST_TEST(part(train, {0, 1}) == 75);
+  BOOST_TEST(part(train, {1, 1}) == 37.5);
+  BOOST_TEST(part(train, {0, 9}) == 25); // always some is left
+  BOOST_TEST(part(serve, {}) == 100);
+  BOOST_TEST(part(serve, {0, 3}) == 25);
+  BOOST_TEST(part(serve, {1, 0}) == 25); // what it has reserved
+  BOOST_TEST(part(serve, {5, 0}) == 25);
+  BOOST_TEST(part(serve, {1, 4}) == 15);
+}
+
+/// A training job on four members, and a model that is served on one of them.
+BOOST_AUTO_TEST_CASE(an_idle_served_model_does_not_halve_a_training_job) {
+  view v = served(4);
+  v.jobs[0].want_stages = 1;
+  job_entry training = make_view(4, 40).jobs[0];
+  training.id = 6;
+  training.changed = 7; // the younger one: it is planned beside the model
+  training.want_replicas = 1;
+  training.want_stages = 4;
+  v.jobs.push_back(training);
+  const plan p = make_plan(v);
+  const member_id where =
+    p.jobs.at(0).islands.at(0).replicas.at(0).stages.at(0).lead();
+  BOOST_TEST_REQUIRE(p.jobs[0].islands[0].replicas[0].stages.size() == 1u);
+  std::uint32_t beside = 0, alone = 0;
+  for (const stage_place& s : p.jobs.at(1).islands.at(0).replicas.at(0).stages)
+    (s.lead() == where ? beside : alone) += s.last_block - s.first_block;
+  // 40 blocks over speeds of 3/4 and 1, 1, 1: 7 or 8; halved, it were 6 at most.
+  BOOST_TEST(beside >= 7u);
+  BOOST_TEST(alone == 40 - beside);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::core
