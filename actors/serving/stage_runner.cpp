@@ -36,7 +36,8 @@ model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
   for (std::size_t i = 0; i < p.pass.rows.size(); ++i) {
     const core::serve_row& r = p.pass.rows[i];
     out.sequences.push_back({std::size_t(r.first), r.tokens.size(), p.tables[i],
-                             r.choice ? std::size_t{1} : std::size_t{0}});
+                             r.choice ? std::size_t{1} : std::size_t{0},
+                             p.windows[i]});
   }
   return out;
 }

@@ -1,7 +1,6 @@
 // runtime/jobs/serve_config.cpp -- JSON of a served model, and its costs.
 #include "runtime/jobs/serve_config.hpp"
 
-#include "runtime/core/serving/pages.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -65,6 +64,38 @@ std::uint64_t value_bytes_32(const serve_config& c) {
 std::uint64_t usual_cache_tokens(std::uint64_t context) {
   return std::max(
     context, std::min(cache_sequences_usual * context, cache_tokens_usual));
+}
+
+core::window_pages window_pages_of(const serve_config& c) {
+  std::uint64_t windowed = 0;
+  for (std::uint64_t layer = 0; layer != c.model.num_hidden_layers; ++layer)
+    windowed += model::window_of(c.model, layer) != 0 ? 1 : 0;
+  if (windowed == 0)
+    return {};
+  const std::uint64_t pages = core::pages_for(c.cache_tokens);
+  const std::uint64_t sequences =
+    std::max<std::uint64_t>(1, pages / core::pages_for(c.context));
+  const std::uint64_t own = std::max<std::uint64_t>(
+    sequences * core::window_ring(c.model.sliding_window, c.pass_tokens),
+    (pages + 3) / 4);
+  if (own >= pages
+      || 2 * windowed * (pages - own) <= c.model.num_hidden_layers * pages)
+    return {};
+  return {std::uint32_t(own), std::uint32_t(c.model.sliding_window)};
+}
+
+/// Of the cache, for a block: the mean of blocks with a window and others.
+static std::uint64_t cache_bytes(const serve_config& c) {
+  const std::uint64_t pages = core::pages_for(c.cache_tokens);
+  const core::window_pages windows = window_pages_of(c);
+  const std::uint64_t blocks = c.model.num_hidden_layers;
+  std::uint64_t sum = 0;
+  for (std::uint64_t layer = 0; layer != blocks; ++layer)
+    sum += windows.pages != 0 && model::window_of(c.model, layer) != 0
+             ? windows.pages
+             : pages;
+  return (sum + blocks - 1) / blocks
+         * model::paged_cache::page_bytes(c.model, 1, c.kv);
 }
 
 std::string to_json(const serve_config& c) {
@@ -145,7 +176,6 @@ serve_entry(const serve_config& c, std::string name, std::uint32_t pipelines) {
   const auto bytes = [&](model::unit_index u) {
     return layout.unit_size(u) * value_bytes_32(c) / 32;
   };
-  const std::uint64_t pages = core::pages_for(c.cache_tokens);
   // A third of forward, B and W together.
   const auto flops = [&](model::unit_index u) {
     return usual_rows * model::unit_operations(c.model, u, c.context) / 3;
@@ -158,8 +188,7 @@ serve_entry(const serve_config& c, std::string name, std::uint32_t pipelines) {
   e.microbatches = usual_passes;
   e.block_flops = flops(1);
   e.head_flops = flops(head);
-  e.block_state_bytes =
-    bytes(1) + pages * model::paged_cache::page_bytes(c.model, 1, c.kv);
+  e.block_state_bytes = bytes(1) + cache_bytes(c);
   e.embed_state_bytes = bytes(0);
   e.head_state_bytes = bytes(head);
   e.block_traffic_bytes = bytes(1);

@@ -173,6 +173,31 @@ class Serve(World):
         self.assertEqual(numbers, ["0", "0", "0"])
         self.assertEqual(process.end(signal.SIGINT), 130)
 
+    def test_a_model_with_windows_answers_as_generate_does(self):
+        """Blocks with a window have pages of their own, which run out."""
+        self.write("windows.toml", TINY_RUN.replace(
+            "max_position_embeddings = 256", "max_position_embeddings = 4096\n"
+            'model_type = "mistral"\nsliding_window = 20'))
+        self.succeed("init", "windows.toml", "--out", "m", "--overwrite")
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
+                                 "--cache-tokens", 4096)
+        prompts = [p * n for p in PROMPTS for n in (1, 4, 16)]
+        expected = [self.alone(p, 60, temperature=0) for p in prompts]
+        results = {}
+
+        def one(i):
+            results[i] = at.stream({"model": "tiny", "prompt": prompts[i % 12],
+                                    "max_tokens": 60, "temperature": 0})
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(36)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        for i in range(36):
+            self.assertEqual(results.get(i), (200, {0: expected[i % 12]}))
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
     def mistakes(self, at):
         for body, status, param in (
                 ("{", 400, None),

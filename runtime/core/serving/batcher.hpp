@@ -44,9 +44,12 @@ namespace shoal::core {
 using sequence_id = std::uint64_t;
 using client_id = std::uint64_t;
 
-/// All are at least 1.
+/// All but those of windows are at least 1.
 struct batcher_limits {
-  std::uint32_t pages = 0;          ///< of the cache
+  std::uint32_t pages = 0; ///< of the cache
+  /// Of layers with a window, if they have pages of their own: at least as many
+  /// as one sequence needs, or as `pages`.
+  window_pages windows;
   std::uint32_t pass_tokens = 512;  ///< in a pass
   std::uint32_t passes_max = 1;     ///< under way at once
   std::uint32_t running_max = 256;  ///< sequences that have pages; at most
@@ -78,7 +81,9 @@ struct pass_row {
   std::size_t first = 0; ///< position of the first of them
   std::vector<token_id> tokens;
   std::vector<page_id> pages; ///< of all tokens up to the last of them
-  bool samples = false;       ///< the next token is chosen after the last
+  /// The same in layers with a window, or empty (page_pool::table::windows()).
+  std::vector<page_id> windows;
+  bool samples = false; ///< the next token is chosen after the last
 };
 
 struct pass {

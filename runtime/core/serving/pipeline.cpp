@@ -228,6 +228,7 @@ void serving_pipeline::give_passes() {
       stream& s = streams_.at(r.id);
       g.pass.rows.push_back(row_of(r, s));
       s.sent = r.pages;
+      s.sent_windows = r.windows;
       if (!s.begun) {
         s.begun = true;
         news_[s.key.first].push_back(
@@ -242,14 +243,22 @@ void serving_pipeline::give_passes() {
   }
 }
 
+/// What a table has behind the part that `before` has, too.
+static std::vector<page_id>
+changed(const std::vector<page_id>& before, const std::vector<page_id>& table,
+        std::uint64_t& kept) {
+  const auto differ = std::ranges::mismatch(before, table);
+  kept = std::uint64_t(differ.in2 - table.begin());
+  return {differ.in2, table.end()};
+}
+
 serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
   serve_row r;
   r.sequence = from.id;
   r.first = from.first;
   r.tokens = from.tokens;
-  const auto differ = std::ranges::mismatch(s.sent, from.pages);
-  r.pages_kept = std::uint64_t(differ.in2 - from.pages.begin());
-  r.pages.assign(differ.in2, from.pages.end());
+  r.pages = changed(s.sent, from.pages, r.pages_kept);
+  r.windows = changed(s.sent_windows, from.windows, r.windows_kept);
   if (!from.samples)
     return r;
   row_choice& c = r.choice.emplace();

@@ -82,7 +82,8 @@ private:
     std::uint32_t chosen = 0;       ///< drawn before those
     std::vector<token_id> ends;
     sampling_wish how;
-    std::vector<page_id> sent; ///< the table as the stages have it
+    std::vector<page_id> sent;         ///< the table as the stages have it
+    std::vector<page_id> sent_windows; ///< the same
     bool begun = false;
     bool held = false;
     nanoseconds told_of = 0; ///< by its gateway, or asked

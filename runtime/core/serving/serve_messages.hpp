@@ -261,6 +261,9 @@ struct serve_row {
   /// The sequence's table: as many pages as before, then these.
   std::uint64_t pages_kept = 0;
   std::vector<page_id> pages;
+  /// The same of layers with a window, if these have pages of their own.
+  std::uint64_t windows_kept = 0;
+  std::vector<page_id> windows;
   std::optional<row_choice> choice; ///< nothing: a piece of a prompt
   friend bool operator==(const serve_row&, const serve_row&) = default;
 };
@@ -270,6 +273,9 @@ void fields(auto& v, of<serve_row> auto& x) {
   v("tokens", x.tokens, list_of(serving::pass_tokens_max, token_limit()));
   v("pages_kept", x.pages_kept, at_most(serving::pages_max));
   v("pages", x.pages,
+    list_of(serving::tokens_max / page_tokens, at_most(serving::pages_max)));
+  v("windows_kept", x.windows_kept, at_most(serving::pages_max));
+  v("windows", x.windows,
     list_of(serving::tokens_max / page_tokens, at_most(serving::pages_max)));
   v("choice", x.choice);
   v.must(runtime::errc::corrupt, [&] { return !x.tokens.empty(); });

@@ -4,7 +4,7 @@
 //
 // A stage has a memory of pages with tokens in it, and "computes" the next token
 // from what it reads there: a page that was given away too early, shared wrongly,
-// or written out of order changes a text.
+// or written out of order changes a text. In some runs it has window pages, too.
 #include "runtime/core/random.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/core/serving/stage_tables.hpp"
@@ -29,9 +29,20 @@ peer_id peer(int i) {
   return out;
 }
 
-/// The model: any function of all tokens, the seed and the number of draws.
-token_id next_token(std::span<const token_id> all, std::uint64_t seed) {
-  std::uint64_t h = seed;
+/// What layers with a window make of a token, after what they have made of those
+/// before it in the window.
+std::uint64_t window_value(token_id t, std::span<const std::uint64_t> before) {
+  std::uint64_t h = std::uint64_t(t);
+  for (const std::uint64_t b : before)
+    h = cluster::random(h ^ b).next();
+  return h;
+}
+
+/// The model: any function of all tokens, the seed, and the last token's value in
+/// layers with a window.
+token_id next_token(std::span<const token_id> all, std::uint64_t seed,
+                    std::uint64_t value) {
+  std::uint64_t h = seed ^ value;
   for (const token_id t : all)
     h = cluster::random(h ^ std::uint64_t(t + 1)).next();
   return token_id(h % vocabulary);
@@ -45,11 +56,19 @@ struct asked {
 };
 
 /// The tokens of a stream on a peer that has nothing else to do.
-std::vector<token_id> undisturbed(const stream_ask& a, stream_end& end) {
+/// @param window 0: there are no layers with one
+std::vector<token_id>
+undisturbed(const stream_ask& a, std::size_t window, stream_end& end) {
   std::vector<token_id> all = a.tokens, out;
+  std::vector<std::uint64_t> values;
   end = stream_end::length;
   while (out.size() < a.tokens_max) {
-    out.push_back(next_token(all, a.how.seed));
+    for (std::size_t i = values.size(); i < all.size(); ++i)
+      values.push_back(window == 0
+                         ? 0
+                         : window_value(all[i], std::span(values).last(std::min(
+                                                  values.size(), window - 1))));
+    out.push_back(next_token(all, a.how.seed, values.back()));
     all.push_back(out.back());
     if (std::ranges::find(a.ends, out.back()) != a.ends.end()) {
       end = stream_end::stop;
@@ -63,6 +82,7 @@ std::vector<token_id> undisturbed(const stream_ask& a, stream_end& end) {
 enum class planted {
   nothing,
   page_freed_early, ///< a stage forgets a page that is in use
+  window_too_short, ///< window pages are given away one too early
   request_lost,     ///< a gateway never asks again
 };
 
@@ -75,6 +95,14 @@ public:
     limits_.pass_tokens = std::uint32_t(8 + below(40));
     limits_.passes_max = std::uint32_t(stages_);
     limits_.running_max = std::uint32_t(2 + below(8));
+    if (below(2) == 0) {
+      window_ = 1 + below(40);
+      limits_.windows = {
+        std::uint32_t(window_ring(window_, limits_.pass_tokens)),
+        std::uint32_t(window_)};
+      if (bug_ == planted::window_too_short && window_ > page_tokens)
+        limits_.windows.window -= page_tokens;
+    }
     new_view();
   }
 
@@ -97,7 +125,8 @@ public:
     check();
   }
 
-  std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0, ended = 0;
+  std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
+                reused_windows = 0, ended = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -108,6 +137,7 @@ private:
   struct stage {
     stage_tables tables;
     std::map<page_id, std::array<token_id, page_tokens>> memory;
+    std::map<page_id, std::array<std::uint64_t, page_tokens>> windows;
   };
   struct node {
     std::map<std::uint64_t, replay> gateway;             ///< one
@@ -240,13 +270,26 @@ private:
     const place& p = places_[island];
     while (auto next = s.tables.next()) {
       serve_chosen out{p.header, next->pass.number, {}};
+      std::set<page_id> written, windows_written;
       for (std::size_t r = 0; r < next->pass.rows.size(); ++r) {
         const serve_row& row = next->pass.rows[r];
         const auto& table = next->tables[r];
+        const auto& windows = next->windows[r];
         for (std::size_t i = 0; i < row.tokens.size(); ++i) {
           const std::size_t at_token = std::size_t(row.first) + i;
           s.memory[table[at_token / page_tokens]][at_token % page_tokens] =
             row.tokens[i];
+        }
+        std::uint64_t value = 0;
+        if (window_ != 0)
+          for (std::size_t i = 0; i < row.tokens.size(); ++i)
+            value = write_value(s, windows, std::size_t(row.first) + i,
+                                row.tokens[i]);
+        for (std::size_t page = row.first / page_tokens; page < table.size();
+             ++page) { // as paged_cache::accepts() checks
+          BOOST_TEST_REQUIRE(written.insert(table[page]).second);
+          if (window_ != 0)
+            BOOST_TEST_REQUIRE(windows_written.insert(windows[page]).second);
         }
         if (bug_ == planted::page_freed_early && below(8) == 0)
           s.memory[table.front()] = {};
@@ -257,7 +300,7 @@ private:
           all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
         chosen_token c;
         c.sequence = row.sequence;
-        c.token.token = next_token(all, row.choice->how.seed);
+        c.token.token = next_token(all, row.choice->how.seed, value);
         out.tokens.push_back(c);
       }
       s.tables.answered(out);
@@ -265,6 +308,17 @@ private:
         emit(at, {{p.stages.front(), out}});
     }
     BOOST_TEST_REQUIRE(!s.tables.broken());
+  }
+
+  /// A row's value in layers with a window, from what is in their pages.
+  std::uint64_t write_value(stage& s, const std::vector<page_id>& pages,
+                            std::size_t at, token_id t) const {
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = at - std::min(at, window_ - 1); i < at; ++i)
+      before.push_back(s.windows[pages[i / page_tokens]][i % page_tokens]);
+    std::uint64_t& to = s.windows[pages[at / page_tokens]][at % page_tokens];
+    to = window_value(t, before);
+    return to;
   }
 
   void begin_stream() {
@@ -387,7 +441,7 @@ private:
       if (a.cancelled)
         continue;
       stream_end end;
-      const auto expected = undisturbed(a.ask, end);
+      const auto expected = undisturbed(a.ask, window_, end);
       if (pages_for(a.ask.tokens.size() + a.ask.tokens_max - 1)
           > limits_.pages) {
         if (a.end != stream_end::too_long)
@@ -411,8 +465,11 @@ private:
           continue;
         preempted += p.work().present().preempted;
         reused += p.work().present().reused;
+        if (window_ != 0)
+          reused_windows += p.work().present().reused;
         if (p.streams() != 0
-            || p.work().pages().available() != p.work().pages().total())
+            || p.work().pages().available() != p.work().pages().total()
+            || p.work().pages().windows_available() != limits_.windows.pages)
           note("island " + std::to_string(island) + " keeps "
                + std::to_string(p.streams()) + " streams, "
                + std::to_string(p.work().present().running) + " running, "
@@ -426,6 +483,7 @@ private:
   cluster::random random_;
   planted bug_;
   std::size_t islands_ = 1, stages_ = 1;
+  std::size_t window_ = 0; ///< of the model; 0: none
   batcher_limits limits_;
   std::map<peer_id, node> nodes_;
   std::set<peer_id> alive_;
@@ -442,7 +500,7 @@ private:
 
 struct totals {
   std::uint64_t wrong = 0, deaths = 0, lost = 0, preempted = 0, reused = 0,
-                ended = 0;
+                reused_windows = 0, ended = 0;
   std::string first_wrong;
 };
 
@@ -458,6 +516,7 @@ totals run_seeds(std::uint64_t first, std::uint64_t count,
     t.lost += w.lost;
     t.preempted += w.preempted;
     t.reused += w.reused;
+    t.reused_windows += w.reused_windows;
     t.ended += w.ended;
   }
   return t;
@@ -474,13 +533,15 @@ BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
   BOOST_TEST(t.deaths > 100u);
   BOOST_TEST(t.lost > 100u);
   BOOST_TEST(t.reused > 100u);
+  BOOST_TEST(t.reused_windows > 100u);
   BOOST_TEST(t.preempted > 0u);
   BOOST_TEST(t.ended > 2000u);
 }
 
 BOOST_AUTO_TEST_CASE(planted_bugs_are_found) {
-  for (const planted bug : {planted::page_freed_early, planted::request_lost})
-    BOOST_TEST(run_seeds(1, 20, bug).wrong > 0u);
+  for (const planted bug : {planted::page_freed_early,
+                            planted::window_too_short, planted::request_lost})
+    BOOST_TEST(run_seeds(1, 60, bug).wrong > 0u, "bug " << int(bug));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
