@@ -125,8 +125,10 @@ std::optional<pass> batcher::next_alone(sequence& s) {
     return std::nullopt;
   pass out;
   give(out, *first,
-       std::min<std::size_t>(limits_.pass_tokens,
-                             first->what.tokens.size() - first->given));
+       std::min<std::size_t>(
+         first->what.whole ? std::min(limits_.whole_tokens, limits_.pass_tokens)
+                           : limits_.pass_tokens,
+         first->what.tokens.size() - first->given));
   was_alone_ = true;
   return finished(std::move(out));
 }
@@ -152,6 +154,7 @@ std::optional<pass> batcher::next_together() {
     give(out, *s, 1);
     --left;
   }
+  std::size_t whole_left = limits_.whole_tokens;
   bool starts = true;
   std::int64_t full = 0; // no room for a sequence of this priority
   for (sequence* s : with_prompt()) {
@@ -163,7 +166,13 @@ std::optional<pass> batcher::next_together() {
       starts = false;
       continue;
     }
-    const std::size_t count = std::min(left, s->what.tokens.size() - s->given);
+    std::size_t count = std::min(left, s->what.tokens.size() - s->given);
+    if (s->what.whole) {
+      count = std::min(count, whole_left);
+      whole_left -= count;
+    }
+    if (count == 0)
+      continue;
     give(out, *s, count);
     left -= count;
   }
@@ -186,7 +195,8 @@ pass batcher::finished(pass p) {
 bool batcher::start(sequence& s) {
   if (running_ >= limits_.running_max)
     return false;
-  s.table = pool_.begin(s.what.tokens);
+  if (!s.what.whole)
+    s.table = pool_.begin(s.what.tokens);
   s.given = s.table.shared() * page_tokens;
   s.began = ++starts_;
   if (!make_room(s, s.what.tokens.size())) {

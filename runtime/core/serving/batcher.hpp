@@ -56,6 +56,9 @@ struct batcher_limits {
                                     ///< pass_tokens
   std::uint32_t waiting_max = 1024; ///< sequences that have none
   std::uint32_t clients_max = 4096; ///< whose use is remembered
+  /// In a pass, of sequences that are computed whole: each takes memory for the
+  /// probabilities of the whole vocabulary.
+  std::uint32_t whole_tokens = 64;
 };
 
 struct sequence_request {
@@ -66,6 +69,9 @@ struct sequence_request {
   std::vector<token_id> tokens; ///< at least one
   std::uint32_t tokens_max = 1; ///< to be generated; at least one
   bool alone = false;           ///< no other sequence is computed while it is
+  /// All of it is computed, also what shared pages have already: each of its
+  /// tokens is wanted from the model, not only the last one.
+  bool whole = false;
 };
 
 enum class refusal : std::uint8_t {

@@ -48,8 +48,14 @@ token_id next_token(std::span<const token_id> all, std::uint64_t seed,
   return token_id(h % vocabulary);
 }
 
+/// The probability of a token of a prompt.
+double score_of(std::span<const token_id> before, token_id t) {
+  return -double(next_token(before, std::uint64_t(t), 0));
+}
+
 struct asked {
   stream_ask ask;
+  std::vector<served_token> scored;
   std::vector<token_id> got;
   stream_end end = stream_end::none;
   bool cancelled = false;
@@ -95,6 +101,7 @@ public:
     limits_.pass_tokens = std::uint32_t(8 + below(40));
     limits_.passes_max = std::uint32_t(stages_);
     limits_.running_max = std::uint32_t(2 + below(8));
+    limits_.whole_tokens = std::uint32_t(1 + below(20));
     if (below(2) == 0) {
       window_ = 1 + below(40);
       limits_.windows = {
@@ -126,7 +133,7 @@ public:
   }
 
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
-                reused_windows = 0, ended = 0;
+                reused_windows = 0, ended = 0, scored = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -227,6 +234,10 @@ private:
       BOOST_TEST_REQUIRE((a.end == stream_end::none));
       for (const served_token& t : event.tokens)
         a.got.push_back(t.token);
+      if (!event.scored.empty()) {
+        BOOST_TEST_REQUIRE(a.scored.empty());
+        a.scored = event.scored;
+      }
       a.end = event.end;
       ended += event.end != stream_end::none ? 1 : 0;
     }
@@ -293,21 +304,35 @@ private:
         }
         if (bug_ == planted::page_freed_early && below(8) == 0)
           s.memory[table.front()] = {};
-        if (!row.choice)
-          continue;
-        std::vector<token_id> all;
-        for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
-          all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
-        chosen_token c;
-        c.sequence = row.sequence;
-        c.token.token = next_token(all, row.choice->how.seed, value);
-        out.tokens.push_back(c);
+        if (logits_of(row) > 0)
+          out.rows.push_back(result_of(s, row, table, value));
       }
       s.tables.answered(out);
       if (at == p.stages.back())
         emit(at, {{p.stages.front(), out}});
     }
     BOOST_TEST_REQUIRE(!s.tables.broken());
+  }
+
+  row_result result_of(stage& s, const serve_row& row,
+                       const std::vector<page_id>& table, std::uint64_t value) {
+    row_result out;
+    out.sequence = row.sequence;
+    std::vector<token_id> all;
+    for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
+      all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
+    if (row.scores) {
+      const std::size_t end = all.size() - logits_of(row);
+      for (std::size_t i = 0; i < row.scores->tokens.size(); ++i)
+        out.scored.push_back(
+          {row.scores->tokens[i],
+           score_of(std::span(all).first(end + i + 1), row.scores->tokens[i]),
+           {}});
+    }
+    if (row.choice)
+      out.tokens.push_back(
+        {next_token(all, row.choice->how.seed, value), 0, {}});
+    return out;
   }
 
   /// A row's value in layers with a window, from what is in their pages.
@@ -337,6 +362,7 @@ private:
     a.tokens_max = std::uint32_t(1 + below(30));
     a.ends = {end_token};
     a.how.seed = below(3);
+    a.scored = below(4) == 0;
     const stream_id id = asked_.size() + 1;
     const auto at = std::next(alive_.begin(), long(below(alive_.size())));
     home_[id] = *at;
@@ -459,6 +485,7 @@ private:
              + std::to_string(expected.size()) + ", end "
              + std::to_string(int(a.end)));
     }
+    check_scores();
     for (auto& [at, n] : nodes_)
       for (auto& [island, p] : n.pipelines) {
         if (headers_[{at, island}] != places_[island].header)
@@ -478,6 +505,24 @@ private:
                + std::to_string(p.work().pages().total())
                + (p.ready() ? "" : ", not ready"));
       }
+  }
+
+  /// Each token of a prompt behind the first has its probability.
+  void check_scores() {
+    for (const auto& [id, a] : asked_) {
+      if (a.cancelled || a.got.empty() || !a.ask.scored)
+        continue;
+      const auto& tokens = a.ask.tokens;
+      bool same = a.scored.size() + 1 == tokens.size();
+      for (std::size_t i = 1; same && i < tokens.size(); ++i)
+        same = a.scored[i - 1].token == tokens[i]
+               && a.scored[i - 1].logprob
+                    == score_of(std::span(tokens).first(i), tokens[i]);
+      scored += tokens.size();
+      if (!same)
+        note("stream " + std::to_string(id)
+             + " has wrong scores of its prompt");
+    }
   }
 
   cluster::random random_;
@@ -500,7 +545,7 @@ private:
 
 struct totals {
   std::uint64_t wrong = 0, deaths = 0, lost = 0, preempted = 0, reused = 0,
-                reused_windows = 0, ended = 0;
+                reused_windows = 0, ended = 0, scored = 0;
   std::string first_wrong;
 };
 
@@ -518,6 +563,7 @@ totals run_seeds(std::uint64_t first, std::uint64_t count,
     t.reused += w.reused;
     t.reused_windows += w.reused_windows;
     t.ended += w.ended;
+    t.scored += w.scored;
   }
   return t;
 }
@@ -536,12 +582,13 @@ BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
   BOOST_TEST(t.reused_windows > 100u);
   BOOST_TEST(t.preempted > 0u);
   BOOST_TEST(t.ended > 2000u);
+  BOOST_TEST(t.scored > 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(planted_bugs_are_found) {
   for (const planted bug : {planted::page_freed_early,
                             planted::window_too_short, planted::request_lost})
-    BOOST_TEST(run_seeds(1, 60, bug).wrong > 0u, "bug " << int(bug));
+    BOOST_TEST(run_seeds(1, 100, bug).wrong > 0u, "bug " << int(bug));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
