@@ -10,6 +10,8 @@
 
 #include "kernels/tensor.hpp"
 
+#include <span>
+
 namespace shoal::kernels {
 
 /// Random numbers for sampling; the same seed gives the same sequence on any
@@ -44,6 +46,9 @@ struct sampled_token {
   float logprob = 0; ///< log softmax of the logits as given, before filters
 };
 
+/// Most tokens that logprobs() tells of at once: as many as OpenAI's API knows.
+inline constexpr std::size_t likely_tokens_max = 20;
+
 /// Part of kernels::backend.
 struct sampling_ops {
   /// @pre V >= 1, temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1, the
@@ -51,6 +56,12 @@ struct sampling_ops {
   virtual sampled_token
   sample(vector_view<const float> logits_V, const sampling_options& options,
          sampling_generator& generator) = 0;
+
+  /// Writes the most likely tokens with the log softmax of the logits, the
+  /// likeliest first, equal ones by rising id. @returns that of token `of`
+  /// @pre of < V; likely has at most V and likely_tokens_max; no logit is NaN
+  virtual float logprobs(vector_view<const float> logits_V, token_id of,
+                         std::span<sampled_token> likely) = 0;
 
 protected:
   ~sampling_ops() = default;

@@ -1,9 +1,26 @@
 // actors/serving/completion.cpp -- tokens in, text out.
 #include "actors/serving/completion.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace shoal::actors {
+
+namespace {
+
+void append(openai::logprobs& to, openai::logprobs more) {
+  const auto move_all = [](auto& all, auto& behind) {
+    all.insert(all.end(), std::move_iterator(behind.begin()),
+               std::move_iterator(behind.end()));
+  };
+  move_all(to.tokens, more.tokens);
+  move_all(to.token_logprobs, more.token_logprobs);
+  move_all(to.top_logprobs, more.top_logprobs);
+  move_all(to.text_offset, more.text_offset);
+}
+
+} // namespace
 
 completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        openai::completion_request request,
@@ -37,7 +54,8 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  if ((!request_.echo && !request_.return_token_ids) || skip_ > 0)
+  if ((!request_.echo && !request_.return_token_ids) || skip_ > 0
+      || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
@@ -68,37 +86,74 @@ std::string completion::text_of(core::token_id id) const {
   return out + one.finish();
 }
 
+/// With the most probable tokens it stands in any case, as in OpenAI's API.
+void completion::add_token(openai::logprobs& to, const core::served_token& t,
+                           std::size_t& offset) const {
+  const std::string own = text_of(t.token);
+  to.tokens.push_back(openai::token_text(own));
+  to.token_logprobs.emplace_back(float(t.logprob));
+  openai::logprobs::top top;
+  for (const core::token_chance& o : t.top)
+    top.emplace_back(openai::token_text(text_of(o.token)), float(o.logprob));
+  if (!t.top.empty()
+      && std::ranges::find(t.top, t.token, &core::token_chance::token)
+           == t.top.end())
+    top.emplace_back(to.tokens.back(), float(t.logprob));
+  to.top_logprobs.emplace_back(std::move(top));
+  to.text_offset.push_back(offset);
+  offset += openai::characters(own);
+}
+
 openai::logprobs
 completion::logprobs_of(choice& c, std::string_view text,
                         const std::vector<core::served_token>& tokens) {
   openai::logprobs out;
   std::size_t at = c.characters;
-  for (const core::served_token& t : tokens) {
-    const std::string own = text_of(t.token);
-    out.tokens.push_back(openai::token_text(own));
-    out.token_logprobs.emplace_back(float(t.logprob));
-    openai::logprobs::top top;
-    for (const core::token_chance& o : t.top)
-      top.emplace_back(openai::token_text(text_of(o.token)), float(o.logprob));
-    out.top_logprobs.emplace_back(std::move(top));
-    out.text_offset.push_back(at);
-    at += openai::characters(own);
-  }
+  for (const core::served_token& t : tokens)
+    add_token(out, t, at);
   c.characters += openai::characters(text);
   return out;
+}
+
+/// Puts the prompt before what is told of a choice: its probabilities, and in a
+/// stream its text.
+void completion::add_prompt(std::size_t index, openai::completion_choice& to,
+                            const std::vector<core::served_token>& scored) {
+  const auto& ids = prompt_of(index);
+  openai::logprobs all;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool known = i > 0 && i <= scored.size();
+    add_token(all, known ? scored[i - 1] : core::served_token{ids[i], 0, {}},
+              at);
+    if (known)
+      continue;
+    all.token_logprobs.back().reset(); // nothing is before it
+    all.top_logprobs.back().reset();
+  }
+  append(all, *std::exchange(to.logprobs, std::nullopt));
+  to.logprobs = std::move(all);
+  if (!request_.stream)
+    return;
+  to.text.insert(0, choices_[index].all);
+  if (request_.return_token_ids)
+    to.prompt_token_ids = ids;
 }
 
 completion::outcome
 completion::take(std::size_t index,
                  const std::vector<core::served_token>& tokens,
-                 core::stream_end end) {
+                 core::stream_end end,
+                 const std::vector<core::served_token>& scored) {
   choice& c = choices_[index];
   if (c.over)
     return outcome::choice_over;
   std::string text;
   std::vector<core::served_token> shown;
   std::vector<core::token_id> ids;
-  for (std::size_t i = 0; i < tokens.size() && !c.text.stopped(); ++i) {
+  const bool only_prompt = request_.max_tokens == 0;
+  for (std::size_t i = 0;
+       i < tokens.size() && !c.text.stopped() && !only_prompt; ++i) {
     ++used_.completion_tokens;
     const bool has_it = ++c.tokens <= skip_;
     const bool ends_it =
@@ -115,7 +170,9 @@ completion::take(std::size_t index,
   }
   if (end != core::stream_end::none)
     text += c.text.finish();
-  if (c.text.stopped() || end == core::stream_end::stop)
+  if (only_prompt)
+    c.finish = openai::finish_reason::length;
+  else if (c.text.stopped() || end == core::stream_end::stop)
     c.finish = openai::finish_reason::stop;
   else if (end == core::stream_end::length)
     c.finish = openai::finish_reason::length;
@@ -126,27 +183,25 @@ completion::take(std::size_t index,
   told.index = std::uint32_t(index);
   if (request_.logprobs)
     told.logprobs = logprobs_of(c, text, shown);
+  if (request_.stream)
+    told.text = std::move(text);
+  else
+    c.all += text;
+  const bool echoes = wants_scores() && !std::exchange(c.echoed, true);
+  if (echoes)
+    add_prompt(index, told, scored);
   runtime::http_write wrote = runtime::http_write::ok;
   if (request_.stream) {
-    told.text = std::move(text);
     told.finish = c.finish;
     if (request_.return_token_ids)
       told.token_ids = std::move(ids);
-    if (!told.text.empty() || c.over || !shown.empty())
+    if (!told.text.empty() || c.over || !shown.empty() || echoes)
       wrote = event(openai::chunk_json(head_, {told}, request_.include_usage));
   } else {
-    c.all += text;
     if (request_.return_token_ids)
       c.ids.insert(c.ids.end(), ids.begin(), ids.end());
-    if (told.logprobs) {
-      openai::logprobs& all = c.logprobs;
-      for (std::size_t i = 0; i < shown.size(); ++i) {
-        all.tokens.push_back(std::move(told.logprobs->tokens[i]));
-        all.token_logprobs.push_back(told.logprobs->token_logprobs[i]);
-        all.top_logprobs.push_back(std::move(told.logprobs->top_logprobs[i]));
-        all.text_offset.push_back(told.logprobs->text_offset[i]);
-      }
-    }
+    if (told.logprobs)
+      append(c.logprobs, std::move(*told.logprobs));
   }
   if (wrote == runtime::http_write::gone)
     return outcome::gone;

@@ -61,9 +61,16 @@ public:
     over,        ///< and no other one, either: the answer is complete
     gone,        ///< the client is
   };
+  /// @param scored the prompt's tokens behind the first one, if
+  ///        wants_scores(), with the first tokens
   outcome
   take(std::size_t choice, const std::vector<core::served_token>& tokens,
-       core::stream_end end);
+       core::stream_end end,
+       const std::vector<core::served_token>& scored = {});
+  /// Whether the probabilities of the prompt's tokens are part of the answer.
+  bool wants_scores() const noexcept {
+    return request_.echo && request_.logprobs && skip_ == 0;
+  }
   /// All choices end here: max_tokens is 0.
   void finish_at_once();
   /// It cannot go on.
@@ -84,11 +91,16 @@ private:
     std::vector<core::token_id> ids; ///< without events, if asked for
     openai::finish_reason finish = openai::finish_reason::none;
     bool over = false;
+    bool echoed = false; ///< the probabilities of its prompt are told
     std::uint64_t tokens = 0;
   };
 
   openai::logprobs logprobs_of(choice& c, std::string_view text,
                                const std::vector<core::served_token>& tokens);
+  void add_prompt(std::size_t index, openai::completion_choice& to,
+                  const std::vector<core::served_token>& scored);
+  void add_token(openai::logprobs& to, const core::served_token& t,
+                 std::size_t& offset) const;
   std::string text_of(core::token_id id) const;
   runtime::http_write event(const std::string& json);
   void complete();

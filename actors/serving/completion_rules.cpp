@@ -44,6 +44,13 @@ prompts_of(const openai::completion_request& asked, const served_model& model) {
     }
     if (to.ids.empty())
       return invalid_request("prompt: has no tokens", "prompt");
+    if (asked.echo && asked.logprobs
+        && to.ids.size() > core::serving::scored_max)
+      return invalid_request("echo: with logprobs, a prompt may have "
+                               + std::to_string(core::serving::scored_max)
+                               + " tokens; it has "
+                               + std::to_string(to.ids.size()),
+                             "echo");
     const std::uint64_t all = to.ids.size() + asked.max_tokens;
     if (all <= model.config().context)
       continue;

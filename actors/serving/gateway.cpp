@@ -247,7 +247,7 @@ private:
       break;
     }
     using outcome = completion::outcome;
-    switch (r.answer->take(s.choice, e.tokens, e.end)) {
+    switch (r.answer->take(s.choice, e.tokens, e.end, e.scored)) {
     case outcome::goes_on:
       break;
     case outcome::pause:
@@ -466,7 +466,8 @@ private:
     x->watch(r.watcher);
     if (!r.answer->begin())
       return;
-    if (max_tokens == 0) {
+    const bool scored = r.answer->wants_scores();
+    if (max_tokens == 0 && !scored) {
       r.answer->finish_at_once();
       log(r, "200");
       return;
@@ -488,7 +489,9 @@ private:
       core::stream_ask a;
       a.client = client;
       a.tokens = answer->prompt_of(i);
-      a.tokens_max = max_tokens;
+      a.tokens_max =
+        std::max(1u, max_tokens); // the prompt's scores come with it
+      a.scored = scored;
       if (!answer->request().ignore_eos)
         a.ends = model->ends();
       a.how = how;

@@ -203,6 +203,7 @@ private:
     if (!stages_.empty() && stages_.front() == node_.self()) {
       core::batcher_limits limits;
       limits.pages = std::uint32_t(core::pages_for(serve_.cache_tokens));
+      limits.windows = runtime::window_pages_of(serve_);
       limits.pass_tokens = std::uint32_t(serve_.pass_tokens);
       limits.passes_max = std::uint32_t(stages_.size());
       limits.running_max = std::uint32_t(serve_.streams_max);

@@ -183,10 +183,11 @@ void served_weights::make_if_complete() {
     // As the passes: the device that is their backend belongs to urgent work.
     node_.device().submit(
       [made, units, pages = core::pages_for(config_.cache_tokens),
+       windows = runtime::window_pages_of(config_).pages,
        type = config_.kv](kernels::backend& device) {
         made->stage = std::make_unique<model::inference_stage>(units, device);
-        made->cache =
-          std::make_unique<model::paged_cache>(*made->stage, pages, type);
+        made->cache = std::make_unique<model::paged_cache>(*made->stage, pages,
+                                                           type, windows);
       },
       [post = post_, made, then = o.made, turn = turn_, this] {
         post([made, then, turn, this] {

@@ -20,9 +20,8 @@ struct stage_runner::work {
   std::uint64_t number = 0;
   model::row_batch batch;
   std::vector<model::token_id> ids;
-  std::vector<core::row_choice> choices; ///< of the rows that choose
-  std::vector<std::uint64_t> sequences;  ///< of the same
-  buffer in, out;                        ///< hidden states
+  std::vector<core::serve_row> asking; ///< rows with a choice or scores
+  buffer in, out;                      ///< hidden states
   buffer logits;
   bool ready = false; ///< its input is here
   std::unique_ptr<model::pass> pass;
@@ -36,31 +35,74 @@ model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
   for (std::size_t i = 0; i < p.pass.rows.size(); ++i) {
     const core::serve_row& r = p.pass.rows[i];
     out.sequences.push_back({std::size_t(r.first), r.tokens.size(), p.tables[i],
-                             r.choice ? std::size_t{1} : std::size_t{0}});
+                             core::logits_of(r), p.windows[i]});
   }
   return out;
 }
 
-/// On the device: the token after one row.
-core::chosen_token
-choose(kernels::backend& device, std::uint64_t sequence,
-       const core::row_choice& c, std::span<const float> logits_V) {
-  core::chosen_token out;
-  out.sequence = sequence;
-  if (!model::usable(logits_V)) {
-    out.broken = true;
-    return out;
-  }
+using logits_view = std::span<const float>;
+
+/// A token, and the most probable ones.
+core::served_token served(kernels::backend& device, logits_view logits_V,
+                          model::token_id id, std::size_t top) {
+  std::vector<kernels::sampled_token> likely(std::min(top, logits_V.size()));
+  core::served_token out;
+  out.token = id;
+  out.logprob = double(device.logprobs(logits_V, id, likely));
+  for (const kernels::sampled_token& t : likely)
+    out.top.push_back({t.id, double(t.logprob)});
+  return out;
+}
+
+core::served_token choose(kernels::backend& device, const core::row_choice& c,
+                          std::size_t behind, logits_view logits_V) {
   const kernels::sampling_options how{float(c.how.temperature),
                                       c.how.top_k,
                                       float(c.how.top_p),
                                       float(c.how.min_p),
                                       float(c.how.repetition_penalty),
                                       c.seen};
-  auto random = kernels::sampling_generator::after(c.how.seed, c.drawn);
+  auto random = kernels::sampling_generator::after(
+    c.how.seed, c.drawn + std::uint32_t(behind));
   const auto chosen = device.sample(logits_V, how, random);
-  out.token.token = chosen.id;
-  out.token.logprob = double(chosen.logprob);
+  if (c.how.logprobs > 0)
+    return served(device, logits_V, chosen.id, c.how.logprobs);
+  return {chosen.id, double(chosen.logprob), {}};
+}
+
+/// On the device: what comes of a row.
+/// @param logits of its last tokens, as many as logits_of()
+core::row_result result_of(kernels::backend& device, const core::serve_row& r,
+                           logits_view logits, std::size_t vocabulary) {
+  core::row_result out;
+  out.sequence = r.sequence;
+  const auto broken = [&] {
+    return core::row_result{r.sequence, {}, {}, true};
+  };
+  std::size_t row = 0;
+  const auto next = [&] {
+    return logits.subspan(row++ * vocabulary, vocabulary);
+  };
+  if (r.scores)
+    for (const core::token_id id : r.scores->tokens) {
+      const logits_view logits_V = next();
+      if (!model::usable(logits_V))
+        return broken();
+      out.scored.push_back(served(device, logits_V, id, r.scores->top));
+    }
+  if (!r.choice)
+    return out;
+  for (std::size_t i = 0; i <= r.guesses; ++i) {
+    const logits_view logits_V = next();
+    if (!model::usable(logits_V))
+      return broken();
+    out.tokens.push_back(choose(device, *r.choice, i, logits_V));
+    if (i == r.guesses)
+      break;
+    const std::size_t guess = r.tokens.size() - r.guesses + i;
+    if (out.tokens.back().token != r.tokens[guess])
+      break; // the rest follows from another token
+  }
   return out;
 }
 
@@ -99,17 +141,16 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
   w->batch = batch_of(next);
   for (core::serve_row& r : next.pass.rows) {
     w->ids.insert(w->ids.end(), r.tokens.begin(), r.tokens.end());
-    if (r.choice) {
-      w->choices.push_back(std::move(*r.choice));
-      w->sequences.push_back(r.sequence);
-    }
+    if (core::logits_of(r) > 0)
+      w->asking.push_back(std::move(r));
   }
-  const auto good = [&](const core::row_choice& c) {
-    return model::valid_ids(model, c.seen);
+  const auto good = [&](const core::serve_row& r) {
+    return (!r.choice || model::valid_ids(model, r.choice->seen))
+           && (!r.scores || model::valid_ids(model, r.scores->tokens));
   };
   if (!config_.model->cache->accepts(w->batch)
       || !model::valid_ids(model, w->ids)
-      || !std::ranges::all_of(w->choices, good)) {
+      || !std::ranges::all_of(w->asking, good)) {
     over_ = true;
     return config_.broken("a pass of its pipeline names pages, positions or "
                           "tokens that the model does not have");
@@ -121,7 +162,7 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
     w->out = config_.buffers->get(hidden);
   else
     w->logits =
-      config_.buffers->get(std::max<std::size_t>(1, w->choices.size())
+      config_.buffers->get(std::max<std::size_t>(1, w->batch.logits())
                            * std::size_t(model.vocab_size) * sizeof(float));
   if (is_first()) {
     w->ready = true;
@@ -156,7 +197,7 @@ void stage_runner::submit_ready() {
       const std::size_t vocabulary =
         std::size_t(model->stage->config().vocab_size);
       const auto logits =
-        last ? w->logits.as<float>().first(w->choices.size() * vocabulary)
+        last ? w->logits.as<float>().first(w->batch.logits() * vocabulary)
              : std::span<float>();
       if (!w->pass)
         w->pass = model->cache->begin_batch(
@@ -171,10 +212,14 @@ void stage_runner::submit_ready() {
         return false;
       w->answer.header = header;
       w->answer.number = w->number;
-      for (std::size_t i = 0; i < w->choices.size(); ++i)
-        w->answer.tokens.push_back(
-          choose(device, w->sequences[i], w->choices[i],
-                 logits.subspan(i * vocabulary, vocabulary)));
+      std::size_t row = 0;
+      for (const core::serve_row& r : w->asking) {
+        const std::size_t rows = core::logits_of(r);
+        w->answer.rows.push_back(result_of(
+          device, r, logits.subspan(row * vocabulary, rows * vocabulary),
+          vocabulary));
+        row += rows;
+      }
       return false;
     };
     auto done = [self = weak_from_this(), w, post = config_.post] {

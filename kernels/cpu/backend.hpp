@@ -170,6 +170,8 @@ public:
   sampled_token
   sample(vector_view<const float> logits_V, const sampling_options& options,
          sampling_generator& generator) override;
+  float logprobs(vector_view<const float> logits_V, token_id of,
+                 std::span<sampled_token> likely) override;
 
 private:
   /// One buffer for each worker of the team.

@@ -1,4 +1,6 @@
 // kernels/reference/sampling.cpp -- filters, then one draw.
+#include "kernels/reference/sampling.hpp"
+
 #include "kernels/check.hpp"
 #include "kernels/reference/backend.hpp"
 
@@ -150,16 +152,21 @@ std::size_t draw(const std::vector<double>& weights, double unit) {
   return weights.size() - 1;
 }
 
-float log_softmax(vector_view<const float> logits_V, token_id id,
-                  double largest) {
+} // namespace
+
+log_softmax::log_softmax(vector_view<const float> logits_V)
+  : logits_V_(logits_V),
+    largest_(*std::max_element(logits_V.data, logits_V.data + logits_V.size)) {
   double sum = 0;
   for (std::size_t v = 0; v != logits_V.size; ++v)
-    sum += std::exp(logits_V[v] - largest);
-  auto logit = double{logits_V[static_cast<std::size_t>(id)]};
-  return static_cast<float>(logit - largest - std::log(sum));
+    sum += std::exp(logits_V[v] - largest_);
+  log_sum_ = std::log(sum);
 }
 
-} // namespace
+float log_softmax::of(token_id id) const {
+  auto logit = double{logits_V_[static_cast<std::size_t>(id)]};
+  return static_cast<float>(logit - largest_ - log_sum_);
+}
 
 sampled_token reference_backend::sample(vector_view<const float> logits_V,
                                         const sampling_options& options,
@@ -176,9 +183,20 @@ sampled_token reference_backend::sample(vector_view<const float> logits_V,
     auto c = filter(from_V, options, *best);
     id = c.ids[draw(c.weights, generator.next_unit())];
   }
-  const double largest =
-    *std::max_element(logits_V.data, logits_V.data + logits_V.size);
-  return {id, log_softmax(logits_V, id, largest)};
+  return {id, log_softmax(logits_V).of(id)};
+}
+
+float reference_backend::logprobs(vector_view<const float> logits_V,
+                                  token_id of,
+                                  std::span<sampled_token> likely) {
+  SHOAL_KERNEL_ASSERT(likely.size() <= likely_tokens_max
+                      && likely.size() <= logits_V.size
+                      && static_cast<std::size_t>(of) < logits_V.size);
+  const log_softmax to(logits_V);
+  const auto ids = largest_ids(logits_V, likely.size());
+  for (std::size_t i = 0; i != likely.size(); ++i)
+    likely[i] = {ids[i], to.of(ids[i])};
+  return to.of(of);
 }
 
 } // namespace reference

@@ -1,7 +1,6 @@
 // runtime/jobs/serve_config.cpp -- JSON of a served model, and its costs.
 #include "runtime/jobs/serve_config.hpp"
 
-#include "runtime/core/serving/pages.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -63,6 +62,24 @@ std::uint64_t value_bytes_32(const serve_config& c) {
 std::uint64_t usual_cache_tokens(std::uint64_t context) {
   return std::max(
     context, std::min(cache_sequences_usual * context, cache_tokens_usual));
+}
+
+core::window_pages window_pages_of(const serve_config& c) {
+  std::uint64_t windowed = 0;
+  for (std::uint64_t layer = 0; layer != c.model.num_hidden_layers; ++layer)
+    windowed += model::window_of(c.model, layer) != 0 ? 1 : 0;
+  if (windowed == 0)
+    return {};
+  const std::uint64_t pages = core::pages_for(c.cache_tokens);
+  const std::uint64_t sequences =
+    std::max<std::uint64_t>(1, pages / core::pages_for(c.context));
+  const std::uint64_t own = std::max<std::uint64_t>(
+    sequences * core::window_ring(c.model.sliding_window, c.pass_tokens),
+    (pages + 3) / 4);
+  if (own >= pages
+      || 2 * windowed * (pages - own) <= c.model.num_hidden_layers * pages)
+    return {};
+  return {std::uint32_t(own), std::uint32_t(c.model.sliding_window)};
 }
 
 std::string to_json(const serve_config& c) {
@@ -151,7 +168,15 @@ static std::uint64_t unread_bytes(const serve_config& c, std::uint64_t tokens) {
 }
 
 std::uint64_t block_cache_bytes(const serve_config& c) {
-  return core::pages_for(c.cache_tokens)
+  const std::uint64_t pages = core::pages_for(c.cache_tokens);
+  const core::window_pages windows = window_pages_of(c);
+  const std::uint64_t blocks = c.model.num_hidden_layers;
+  std::uint64_t sum = 0;
+  for (std::uint64_t layer = 0; layer != blocks; ++layer)
+    sum += windows.pages != 0 && model::window_of(c.model, layer) != 0
+             ? windows.pages
+             : pages;
+  return (sum + blocks - 1) / blocks
          * model::paged_cache::page_bytes(c.model, 1, c.kv);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/paged_attention.hpp"
 #include "runtime/core/planning/layout/pass_times.hpp"
 #include "runtime/core/result.hpp"
+#include "runtime/core/serving/pages.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/model/config/config.hpp"
 
@@ -45,6 +46,12 @@ std::uint64_t usual_cache_tokens(std::uint64_t context);
 
 /// Sequences of a pass in which many generate, as the planner takes it.
 inline constexpr std::uint64_t usual_sequences = 16;
+/// Blocks with a sliding window need no more of the cache than their windows. If
+/// pages of their own save more than half of the cache, these are they: windows
+/// of as many sequences of the whole context as the cache holds, and at least a
+/// quarter of its tokens, for short sequences. Otherwise none, since a sequence
+/// that begins as another one did finds more of it in pages for all blocks.
+core::window_pages window_pages_of(const serve_config& config);
 
 std::string to_json(const serve_config& config);
 model::result<serve_config> parse_serve(std::string_view json);

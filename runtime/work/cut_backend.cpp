@@ -597,4 +597,10 @@ sampled_token cut_backend::sample(vector_view<const float> logits_V,
   return whole_.sample(logits_V, options, generator);
 }
 
+float cut_backend::logprobs(vector_view<const float> logits_V, token_id of,
+                            std::span<sampled_token> likely) {
+  rest();
+  return whole_.logprobs(logits_V, of, likely);
+}
+
 } // namespace shoal::runtime

@@ -238,6 +238,9 @@ public:
   sample(kernels::vector_view<const float> logits_V,
          const kernels::sampling_options& options,
          kernels::sampling_generator& generator) override;
+  float
+  logprobs(kernels::vector_view<const float> logits_V, kernels::token_id of,
+           std::span<kernels::sampled_token> likely) override;
 
 private:
   /// Kinds of calls of about one speed.

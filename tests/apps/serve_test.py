@@ -149,6 +149,7 @@ class Serve(World):
         cut = at.post({**body, "stop": expected[5:8]})[1]["choices"][0]
         self.assertEqual(cut["text"], expected[:expected.index(expected[5:8])])
         self.assertEqual(cut["finish_reason"], "stop")
+        self.probabilities(at)
         self.mistakes(at)
         self.assertIn("shoal_requests_total", at.get("/metrics")[1])
         process.wait_line(lambda line: "completions" in line and "200" in line)
@@ -196,6 +197,73 @@ class Serve(World):
                            "--cache-tokens", 1 << 27)
         self.assertRegex(told, r"needs at least [\d.]+ GiB .* has [\d.]+ GiB "
                          r"on 1 member \([\d.]+ GiB: \S+\)")
+    def test_a_model_with_windows_answers_as_generate_does(self):
+        """Blocks with a window have pages of their own, which run out."""
+        self.write("windows.toml", TINY_RUN.replace(
+            "max_position_embeddings = 256", "max_position_embeddings = 4096\n"
+            'model_type = "mistral"\nsliding_window = 20'))
+        self.succeed("init", "windows.toml", "--out", "m", "--overwrite")
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
+                                 "--cache-tokens", 4096)
+        prompts = [p * n for p in PROMPTS for n in (1, 4, 16)]
+        expected = [self.alone(p, 60, temperature=0) for p in prompts]
+        results = {}
+
+        def one(i):
+            results[i] = at.stream({"model": "tiny", "prompt": prompts[i % 12],
+                                    "max_tokens": 60, "temperature": 0})
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(36)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        for i in range(36):
+            self.assertEqual(results.get(i), (200, {0: expected[i % 12]}))
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
+    def probabilities(self, at):
+        """Of chosen tokens, of the likeliest ones, and of a prompt's."""
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 12,
+                "temperature": 0, "logprobs": 5}
+        choice = at.post(body)[1]["choices"][0]
+        chosen = choice["logprobs"]
+        self.assertEqual([len(v) for v in chosen.values()], [12] * 4)
+        for own, p, top in zip(chosen["tokens"], chosen["token_logprobs"],
+                               chosen["top_logprobs"]):
+            self.assertEqual(len(top), 5)
+            self.assertEqual(list(top.values()),
+                             sorted(top.values(), reverse=True))
+            self.assertEqual(max(top, key=top.get), own)  # it is greedy
+            self.assertEqual(top[own], p)
+        drawn = at.post({**body, "temperature": 2, "seed": 3, "logprobs": 1})
+        drawn = drawn[1]["choices"][0]["logprobs"]
+        self.assertTrue(any(len(top) == 2 for top in drawn["top_logprobs"]))
+        for own, top in zip(drawn["tokens"], drawn["top_logprobs"]):
+            self.assertIn(own, top)
+        # The same text as a prompt: the model has one id for each byte.
+        ids = list(PROMPTS[0].encode()) + [
+            int(t[8:], 16) if t.startswith("bytes:") else ord(t)
+            for t in chosen["tokens"]]
+        at_once = {**body, "prompt": ids, "echo": True, "max_tokens": 0}
+        for _ in range(2):  # its pages are shared the second time
+            told = at.post(at_once)[1]
+            echoed = told["choices"][0]["logprobs"]
+            self.assertEqual(told["usage"]["completion_tokens"], 0)
+            self.assertIsNone(echoed["token_logprobs"][0])
+            self.assertIsNone(echoed["top_logprobs"][0])
+            for key in chosen:
+                self.assertEqual(len(echoed[key]), len(ids))
+                self.assertEqual(echoed[key][-12:], chosen[key])
+        # As a harness asks: with one token more, which is not the prompt's.
+        more = at.post({**at_once, "max_tokens": 1})[1]["choices"][0]
+        self.assertEqual({k: v[:-1] for k, v in more["logprobs"].items()},
+                         echoed)
+        self.assertTrue(more["text"].startswith(PROMPTS[0]))
+        self.assertEqual(at.stream({**at_once, "max_tokens": 1})[1],
+                         {0: more["text"]})
+        told, answer = at.post({**body, "logprobs": 6})
+        self.assertEqual((told, answer["error"]["param"]), (400, "logprobs"))
 
     def mistakes(self, at):
         for body, status, param in (

@@ -135,6 +135,40 @@ BOOST_AUTO_TEST_CASE(a_seed_gives_one_sequence) {
   BOOST_TEST(!std::equal(a.begin(), a.end(), c.begin(), same));
 }
 
+BOOST_AUTO_TEST_CASE(the_likeliest_tokens_come_with_their_log_probabilities) {
+  const floats logits{1, 5, 5, 2}; // equal ones: the lower id first
+  const double sum = 2 + std::exp(-4.0) + std::exp(-3.0);
+  std::vector<sampled_token> likely(3);
+  const float other = cpu_fixture{}.cpu->logprobs(logits, 0, likely);
+  BOOST_TEST(std::abs(other + 4 + std::log(sum)) < 1e-6);
+  BOOST_TEST(likely[0].id == 1);
+  BOOST_TEST(likely[1].id == 2);
+  BOOST_TEST(likely[2].id == 3);
+  BOOST_TEST(likely[0].logprob == likely[1].logprob);
+  BOOST_TEST(std::abs(likely[2].logprob + 3 + std::log(sum)) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(the_likeliest_tokens_are_those_of_the_reference) {
+  const cpu_fixture fixture;
+  const auto reference = kernels::make_reference_backend();
+  for (const std::size_t V : {1u, 19u, 20u, 977u, 50'257u})
+    for (std::size_t k = 0; k <= std::min<std::size_t>(V, 20); ++k) {
+      floats logits = random_values(V, V + k);
+      for (float& x : logits) // many are equal
+        x = std::round(x * 8);
+      if (V > 2)
+        logits[V / 2] = -HUGE_VALF;
+      const auto of = static_cast<kernels::token_id>(V / 2);
+      std::vector<sampled_token> a(k), b(k);
+      const float x = reference->logprobs(logits, of, a);
+      const float y = fixture.cpu->logprobs(logits, of, b);
+      BOOST_TEST(x == y);
+      for (std::size_t i = 0; i != k; ++i)
+        BOOST_TEST((a[i].id == b[i].id && a[i].logprob == b[i].logprob),
+                   "token " << i << " of " << k << " of " << V);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::tests

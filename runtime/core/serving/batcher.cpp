@@ -10,7 +10,10 @@
 namespace shoal::core {
 
 batcher::batcher(const batcher_limits& limits)
-  : limits_(limits), pool_(limits.pages) {
+  : limits_(limits), pool_(limits.pages, limits.windows) {
+  const window_pages& w = limits.windows;
+  SHOAL_ASSERT(w.pages == 0 || w.pages >= limits.pages
+               || w.pages >= window_ring(w.window, limits.pass_tokens)); // B-3
   limits_.running_max = std::min(limits_.running_max, limits_.pass_tokens);
 }
 
@@ -122,8 +125,10 @@ std::optional<pass> batcher::next_alone(sequence& s) {
     return std::nullopt;
   pass out;
   give(out, *first,
-       std::min<std::size_t>(limits_.pass_tokens,
-                             first->what.tokens.size() - first->given));
+       std::min<std::size_t>(
+         first->what.whole ? std::min(limits_.whole_tokens, limits_.pass_tokens)
+                           : limits_.pass_tokens,
+         first->what.tokens.size() - first->given));
   was_alone_ = true;
   return finished(std::move(out));
 }
@@ -149,6 +154,7 @@ std::optional<pass> batcher::next_together() {
     give(out, *s, 1);
     --left;
   }
+  std::size_t whole_left = limits_.whole_tokens;
   bool starts = true;
   std::int64_t full = 0; // no room for a sequence of this priority
   for (sequence* s : with_prompt()) {
@@ -160,7 +166,13 @@ std::optional<pass> batcher::next_together() {
       starts = false;
       continue;
     }
-    const std::size_t count = std::min(left, s->what.tokens.size() - s->given);
+    std::size_t count = std::min(left, s->what.tokens.size() - s->given);
+    if (s->what.whole) {
+      count = std::min(count, whole_left);
+      whole_left -= count;
+    }
+    if (count == 0)
+      continue;
     give(out, *s, count);
     left -= count;
   }
@@ -183,7 +195,9 @@ pass batcher::finished(pass p) {
 bool batcher::start(sequence& s) {
   if (running_ >= limits_.running_max)
     return false;
-  s.table = pool_.begin(s.what.tokens);
+  if (!s.what.whole)
+    s.table = pool_.begin(s.what.tokens);
+  s.given = s.table.shared() * page_tokens;
   s.began = ++starts_;
   if (!make_room(s, s.what.tokens.size())) {
     pool_.end(s.table);
@@ -191,13 +205,14 @@ bool batcher::start(sequence& s) {
   }
   s.runs = true;
   ++running_;
-  s.given = s.table.shared() * page_tokens;
   counts_.reused += s.given;
   return true;
 }
 
 bool batcher::make_room(sequence& s, std::size_t tokens) {
-  while (!pool_.grow(s.table, tokens)) {
+  const std::size_t rows =
+    std::min<std::size_t>(limits_.pass_tokens, tokens - s.given);
+  while (!pool_.grow(s.table, tokens, rows)) {
     sequence* const other = victim(s);
     if (!other)
       return false;
@@ -231,12 +246,16 @@ void batcher::give(pass& to, sequence& s, std::size_t count) {
   pass_row& r = to.rows.emplace_back();
   r.id = s.what.id;
   r.first = s.given;
+  pool_.slide(s.table, s.given, s.given + count);
   const auto from = s.what.tokens.begin() + std::ptrdiff_t(s.given);
   r.tokens.assign(from, from + std::ptrdiff_t(count));
   s.given += count;
   const auto& pages = s.table.pages();
   r.pages.assign(pages.begin(),
                  pages.begin() + std::ptrdiff_t(pages_for(s.given)));
+  if (const auto& windows = s.table.windows(); !windows.empty())
+    r.windows.assign(windows.begin(),
+                     windows.begin() + std::ptrdiff_t(pages_for(s.given)));
   r.samples = s.given == s.what.tokens.size();
   ++s.in_passes;
   counts_.computed += count;

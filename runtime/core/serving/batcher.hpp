@@ -44,15 +44,21 @@ namespace shoal::core {
 using sequence_id = std::uint64_t;
 using client_id = std::uint64_t;
 
-/// All are at least 1.
+/// All but those of windows are at least 1.
 struct batcher_limits {
-  std::uint32_t pages = 0;          ///< of the cache
+  std::uint32_t pages = 0; ///< of the cache
+  /// Of layers with a window, if they have pages of their own: at least as many
+  /// as one sequence needs, or as `pages`.
+  window_pages windows;
   std::uint32_t pass_tokens = 512;  ///< in a pass
   std::uint32_t passes_max = 1;     ///< under way at once
   std::uint32_t running_max = 256;  ///< sequences that have pages; at most
                                     ///< pass_tokens
   std::uint32_t waiting_max = 1024; ///< sequences that have none
   std::uint32_t clients_max = 4096; ///< whose use is remembered
+  /// In a pass, of sequences that are computed whole: each takes memory for the
+  /// probabilities of the whole vocabulary.
+  std::uint32_t whole_tokens = 64;
 };
 
 struct sequence_request {
@@ -63,6 +69,9 @@ struct sequence_request {
   std::vector<token_id> tokens; ///< at least one
   std::uint32_t tokens_max = 1; ///< to be generated; at least one
   bool alone = false;           ///< no other sequence is computed while it is
+  /// All of it is computed, also what shared pages have already: each of its
+  /// tokens is wanted from the model, not only the last one.
+  bool whole = false;
 };
 
 enum class refusal : std::uint8_t {
@@ -78,7 +87,9 @@ struct pass_row {
   std::size_t first = 0; ///< position of the first of them
   std::vector<token_id> tokens;
   std::vector<page_id> pages; ///< of all tokens up to the last of them
-  bool samples = false;       ///< the next token is chosen after the last
+  /// The same in layers with a window, or empty (page_pool::table::windows()).
+  std::vector<page_id> windows;
+  bool samples = false; ///< the next token is chosen after the last
 };
 
 struct pass {

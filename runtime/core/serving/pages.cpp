@@ -7,9 +7,13 @@
 
 namespace shoal::core {
 
-page_pool::page_pool(std::uint32_t pages) : total_(pages) {
+page_pool::page_pool(std::uint32_t pages, window_pages windows)
+  : total_(pages), windows_(windows) {
+  SHOAL_ASSERT(windows.pages == 0 || windows.window > 0);
   for (page_id p = pages; p > 0; --p)
     free_.push_back(p - 1);
+  for (page_id p = windows.pages; p > 0; --p)
+    free_windows_.push_back(p - 1);
 }
 
 /// Node by node: a chain of pages may be deeper than a stack.
@@ -59,12 +63,18 @@ std::size_t page_pool::match(std::span<const token_id> tokens) const {
     return 0;
   const std::size_t most = (tokens.size() - 1) / page_tokens;
   node* at = root_.get();
+  std::size_t out = 0;
+  std::size_t gap = 0; // behind the last page whose window page was dropped
   for (std::size_t p = 0; p < most; ++p) {
     at = find(*at, text_at(tokens, p));
     if (!at)
-      return p * page_tokens;
+      break;
+    if (windows_.pages != 0 && !at->has_window)
+      gap = p + 1;
+    if (first_seen((p + 1) * page_tokens) >= gap)
+      out = p + 1;
   }
-  return most * page_tokens;
+  return out * page_tokens;
 }
 
 page_pool::table page_pool::begin(std::span<const token_id> tokens) {
@@ -77,13 +87,30 @@ page_pool::table page_pool::begin(std::span<const token_id> tokens) {
     out.shared_.push_back(at);
     out.pages_.push_back(at->page);
   }
+  if (windows_.pages == 0)
+    return out;
+  out.window_first_ = first_seen(pages * page_tokens);
+  out.windows_.resize(pages);
+  for (std::size_t p = out.window_first_; p < pages; ++p) {
+    use_window(*out.shared_[p]);
+    out.windows_[p] = out.shared_[p]->window;
+  }
   return out;
 }
 
-bool page_pool::grow(table& t, std::size_t tokens) {
+bool page_pool::grow(table& t, std::size_t tokens, std::size_t rows) {
   const std::size_t want = pages_for(tokens);
   if (want > t.pages_.size() + available())
     return false;
+  if (windows_.pages != 0) {
+    const std::size_t has = t.windows_.size() - t.window_first_;
+    const std::size_t need =
+      std::max(has, std::min(want, window_ring(windows_.window, rows)));
+    if (promised_ - t.promised_ + need > windows_.pages)
+      return false;
+    promised_ += need - t.promised_;
+    t.promised_ = need;
+  }
   while (t.pages_.size() < want)
     t.pages_.push_back(take());
   return true;
@@ -103,6 +130,8 @@ void page_pool::drop_oldest() {
   idle_.erase(idle_.begin());
   free_.push_back(oldest->page);
   --kept_;
+  if (oldest->has_window)
+    drop_window(*oldest);
   node* const before = oldest->before;
   before->next.erase(page_text(oldest->text));
   if (before != root_.get() && before->users == 0 && before->next.empty())
@@ -121,6 +150,7 @@ void page_pool::computed(table& t, std::span<const token_id> tokens) {
       free_.push_back(t.pages_[p]);
       t.pages_[p] = same->page;
       t.shared_.push_back(same);
+      share_window(t, p, *same);
       continue;
     }
     auto fresh = std::make_unique<node>();
@@ -129,16 +159,93 @@ void page_pool::computed(table& t, std::span<const token_id> tokens) {
     fresh->page = t.pages_[p];
     fresh->users = 1;
     t.shared_.push_back(fresh.get());
+    share_window(t, p, *fresh);
     before.next.emplace(text, std::move(fresh));
   }
 }
 
 void page_pool::end(table& t) {
+  for (std::size_t p = t.windows_.size(); p > t.window_first_; --p)
+    leave_window(t, p - 1);
+  promised_ -= t.promised_;
   for (std::size_t p = t.shared_.size(); p < t.pages_.size(); ++p)
     free_.push_back(t.pages_[p]);
   for (auto n = t.shared_.rbegin(); n != t.shared_.rend(); ++n)
     leave(**n);
   t = {};
+}
+
+// Window pages. ---------------------------------------------------------------
+
+/// The first page that a row at this position sees in layers with a window.
+std::size_t page_pool::first_seen(std::size_t row) const {
+  return row < windows_.window ? 0 : (row + 1 - windows_.window) / page_tokens;
+}
+
+void page_pool::slide(table& t, std::size_t first, std::size_t end) {
+  if (windows_.pages == 0)
+    return;
+  const std::size_t seen = first_seen(first);
+  SHOAL_ASSERT(seen <= t.windows_.size());
+  for (; t.window_first_ < seen; ++t.window_first_)
+    leave_window(t, t.window_first_);
+  const std::size_t want = pages_for(end);
+  SHOAL_ASSERT(want <= t.window_first_ + t.promised_);
+  while (t.windows_.size() < want)
+    t.windows_.push_back(take_window());
+}
+
+void page_pool::use_window(node& n) {
+  SHOAL_ASSERT(n.has_window);
+  if (n.window_users++ == 0)
+    idle_windows_.erase({n.window_used, &n});
+}
+
+/// @pre the table has that window page
+void page_pool::leave_window(table& t, std::size_t page) {
+  if (page >= t.shared_.size()) {
+    free_windows_.push_back(t.windows_[page]);
+    return;
+  }
+  node& n = *t.shared_[page];
+  SHOAL_ASSERT(n.has_window && n.window == t.windows_[page]);
+  if (--n.window_users > 0)
+    return;
+  n.window_used = ++clock_;
+  idle_windows_.insert({n.window_used, &n});
+}
+
+/// The table's page has become that of a node.
+void page_pool::share_window(table& t, std::size_t page, node& n) {
+  if (page < t.window_first_ || page >= t.windows_.size())
+    return;
+  if (n.has_window) {
+    use_window(n);
+    free_windows_.push_back(t.windows_[page]);
+    t.windows_[page] = n.window;
+    return;
+  }
+  n.has_window = true;
+  n.window = t.windows_[page];
+  n.window_users = 1;
+}
+
+page_id page_pool::take_window() {
+  if (free_windows_.empty()) {
+    SHOAL_ASSERT(!idle_windows_.empty());
+    drop_window(*idle_windows_.begin()->second);
+  }
+  const page_id out = free_windows_.back();
+  free_windows_.pop_back();
+  return out;
+}
+
+/// @pre no sequence uses it
+void page_pool::drop_window(node& n) {
+  SHOAL_ASSERT(n.window_users == 0);
+  idle_windows_.erase({n.window_used, &n});
+  free_windows_.push_back(n.window);
+  n.has_window = false;
 }
 
 } // namespace shoal::core

@@ -16,6 +16,15 @@
 // Tokens are compared, not hashes of them: a collision would show one user's
 // text to another.
 //
+// Windows: layers that see only the last `window` positions may have pages of
+// their own, fewer of them, with numbers of their own. Of these a sequence has
+// only the ones that its next rows see (slide()); as many as it may need at once
+// are promised to it (grow()), shared or not, so that it never waits for them in
+// the middle. They are shared at the same nodes of the tree, and kept and dropped
+// on their own. A sequence begins with shared pages only as far as the window
+// before its first row is there, too. Source of the idea: vLLM's hybrid KV cache
+// manager.
+//
 // Threads: none of its own. Cost: a page of a table takes the logarithm of the
 // pages that follow the same one.
 #pragma once
@@ -42,6 +51,19 @@ inline constexpr std::size_t page_tokens = 16;
   return (tokens + page_tokens - 1) / page_tokens;
 }
 
+/// The window pages that a sequence has at most, if its rows come in pieces of at
+/// most `rows`.
+[[nodiscard]] constexpr std::size_t
+window_ring(std::size_t window, std::size_t rows) noexcept {
+  return pages_for(window + rows - 1) + 1;
+}
+
+/// Pages of layers with a window; none: they are in the pages of all layers.
+struct window_pages {
+  std::uint32_t pages = 0;
+  std::uint32_t window = 0; ///< positions that a row sees, with its own
+};
+
 class page_pool {
   struct node;
 
@@ -52,6 +74,11 @@ public:
     [[nodiscard]] const std::vector<page_id>& pages() const noexcept {
       return pages_;
     }
+    /// As pages(), in layers with a window; empty if they have no pages of their
+    /// own. Those before the window of the next rows are somebody else's.
+    [[nodiscard]] const std::vector<page_id>& windows() const noexcept {
+      return windows_;
+    }
     /// Leading pages that are shared, or may be.
     [[nodiscard]] std::size_t shared() const noexcept { return shared_.size(); }
 
@@ -59,9 +86,12 @@ public:
     friend page_pool;
     std::vector<page_id> pages_;
     std::vector<node*> shared_; ///< of the first pages
+    std::vector<page_id> windows_;
+    std::size_t window_first_ = 0; ///< the first of windows_ that it has
+    std::size_t promised_ = 0;     ///< window pages
   };
 
-  explicit page_pool(std::uint32_t pages);
+  explicit page_pool(std::uint32_t pages, window_pages windows = {});
   ~page_pool();
   page_pool(const page_pool&) = delete;
   page_pool& operator=(const page_pool&) = delete;
@@ -71,9 +101,14 @@ public:
   [[nodiscard]] table begin(std::span<const token_id> tokens);
   /// The number of tokens at the beginning that shared pages hold.
   [[nodiscard]] std::size_t match(std::span<const token_id> tokens) const;
-  /// Makes room for this number of tokens in all. @returns whether there are
-  /// pages for them; otherwise the table stays as it is
-  [[nodiscard]] bool grow(table& t, std::size_t tokens);
+  /// Makes room for this number of tokens in all, of which at most `rows` are
+  /// computed at once. @returns whether there are pages for them; otherwise the
+  /// table stays as it is
+  [[nodiscard]] bool grow(table& t, std::size_t tokens, std::size_t rows = 1);
+  /// Gives it the window pages of rows [first, end), and takes those that neither
+  /// these nor later rows see.
+  /// @pre the table has room for them; no row before `first` will come again
+  void slide(table& t, std::size_t first, std::size_t end);
   /// These tokens of the sequence, from its first on, have been computed: full
   /// pages of them are shared. A page that another sequence has filled with the
   /// same tokens meanwhile takes the place of this one's.
@@ -89,6 +124,13 @@ public:
   }
   /// Pages that no sequence uses, kept for sequences to come.
   [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
+  /// Window pages that can be promised.
+  [[nodiscard]] std::size_t windows_available() const noexcept {
+    return windows_.pages - promised_;
+  }
+  [[nodiscard]] const window_pages& windows() const noexcept {
+    return windows_;
+  }
 
 private:
   using page_text = std::array<token_id, page_tokens>;
@@ -98,6 +140,10 @@ private:
     page_id page = 0;
     std::uint32_t users = 0; ///< sequences; each also uses all pages before
     std::uint64_t used = 0;  ///< when the last of them ended
+    bool has_window = false; ///< of what follows; else it was dropped
+    page_id window = 0;
+    std::uint32_t window_users = 0; ///< of its users
+    std::uint64_t window_used = 0;
     std::map<page_text, std::unique_ptr<node>> next;
   };
 
@@ -107,12 +153,22 @@ private:
   void leave(node& n);
   page_id take();
   void drop_oldest();
+  [[nodiscard]] std::size_t first_seen(std::size_t row) const;
+  void use_window(node& n);
+  void leave_window(table& t, std::size_t page);
+  void share_window(table& t, std::size_t page, node& n);
+  page_id take_window();
+  void drop_window(node& n);
 
   std::uint32_t total_;
+  window_pages windows_;
   std::vector<page_id> free_;
   std::unique_ptr<node> root_ = std::make_unique<node>();
   std::set<std::pair<std::uint64_t, node*>> idle_; ///< leaves without users
   std::size_t kept_ = 0;
+  std::size_t promised_ = 0; ///< window pages, of all tables
+  std::vector<page_id> free_windows_;
+  std::set<std::pair<std::uint64_t, node*>> idle_windows_; ///< without users
   std::uint64_t clock_ = 0;
 };
 

@@ -85,18 +85,13 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
     // what it lacks, as far as it is here.
     stream& s = streams_.at(at->second);
     set_held(at->second, false); // who asks, takes
-    if (m.tokens.size() >= s.prompt && m.tokens.size() < s.tokens.size()) {
-      stream_news n{m.stream, m.tokens.size(), {}, stream_end::none, true};
-      n.tokens.assign(s.told.begin()
-                        + std::ptrdiff_t(m.tokens.size() - s.prompt),
-                      s.told.end());
-      news_[from].push_back(std::move(n));
-    }
+    if (m.tokens.size() >= s.prompt && m.tokens.size() < s.tokens.size())
+      tell(s, m.tokens.size());
     return;
   }
   const sequence_id id = ++last_id_;
-  const refusal why =
-    batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone});
+  const refusal why = batcher_.add(
+    {id, m.client, m.priority, m.tokens, m.tokens_max, m.alone, m.scored});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -106,9 +101,25 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   s.chosen = m.chosen;
   s.ends = m.ends;
   s.how = m.how;
+  s.wants_scores = m.scored;
   streams_.emplace(id, std::move(s));
   ids_.emplace(key, id);
   changed_ = true;
+}
+
+/// Its chosen tokens from a position on, a message's share at a time.
+void serving_pipeline::tell(const stream& s, std::size_t from) {
+  do {
+    stream_news n{s.key.second, from, {}, stream_end::none, true};
+    const auto at = s.told.begin() + std::ptrdiff_t(from - s.prompt);
+    n.tokens.assign(at, at
+                          + std::ptrdiff_t(std::min(serving::news_tokens_max,
+                                                    s.tokens.size() - from)));
+    if (from == s.prompt)
+      n.scored = s.scored;
+    from += n.tokens.size();
+    news_[s.key.first].push_back(std::move(n));
+  } while (from < s.tokens.size());
 }
 
 void serving_pipeline::refuse(const stream_key& key, std::uint64_t first,
@@ -157,26 +168,13 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
       || m.number != under_way_.front().pass.number)
     return; // it comes again, or has come
   std::vector<sampled_token> sampled;
-  std::map<sequence_id, stream_end> ends;
-  for (const chosen_token& c : m.tokens) {
-    const auto at = streams_.find(c.sequence);
-    if (at == streams_.end())
+  for (const row_result& r : m.rows) {
+    const auto& rows = under_way_.front().pass.rows;
+    const auto of = std::ranges::find(rows, r.sequence, &serve_row::sequence);
+    if (of == rows.end() || !streams_.contains(r.sequence))
       continue;
-    stream& s = at->second;
-    if (c.broken) {
-      news_[s.key.first].push_back(
-        {s.key.second, s.tokens.size(), {}, stream_end::broken, true});
-      batcher_.abort(c.sequence);
-      forget(c.sequence);
-      continue;
-    }
-    const bool stops = std::ranges::find(s.ends, c.token.token) != s.ends.end();
-    sampled.push_back({c.sequence, c.token.token, stops});
-    ends[c.sequence] = stops ? stream_end::stop : stream_end::none;
-    news_[s.key.first].push_back(
-      {s.key.second, s.tokens.size(), {c.token}, stream_end::none, true});
-    s.tokens.push_back(c.token.token);
-    s.told.push_back(c.token);
+    const auto chosen = keep(*of, r);
+    sampled.insert(sampled.end(), chosen.begin(), chosen.end());
   }
   measure(under_way_.front());
   under_way_.pop_front();
@@ -185,11 +183,39 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     auto& news = news_[s.key.first];
     const auto of = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
                                       &stream_news::stream);
-    of->end =
-      ends[id] == stream_end::stop ? stream_end::stop : stream_end::length;
+    of->end = std::ranges::find(s.ends, s.tokens.back()) != s.ends.end()
+                ? stream_end::stop
+                : stream_end::length;
     forget(id);
   }
   changed_ = true;
+}
+
+/// Takes what came of a row, and tells its gateway. @returns the tokens
+std::vector<sampled_token>
+serving_pipeline::keep(const serve_row& of, const row_result& r) {
+  stream& s = streams_.at(r.sequence);
+  if (r.broken) {
+    news_[s.key.first].push_back(
+      {s.key.second, s.tokens.size(), {}, stream_end::broken, true});
+    batcher_.abort(r.sequence);
+    forget(r.sequence);
+    return {};
+  }
+  s.scored.insert(s.scored.end(), r.scored.begin(), r.scored.end());
+  std::vector<sampled_token> out;
+  const std::size_t from = s.tokens.size();
+  for (const served_token& t : r.tokens) {
+    const bool stops = std::ranges::find(s.ends, t.token) != s.ends.end();
+    out.push_back({r.sequence, t.token, stops});
+    s.tokens.push_back(t.token);
+    s.told.push_back(t);
+    if (stops || out.size() > of.guesses)
+      break;
+  }
+  if (!out.empty())
+    tell(s, from);
+  return out;
 }
 
 /// With several passes under way its time is also that of those before it: a
@@ -228,6 +254,7 @@ void serving_pipeline::give_passes() {
       stream& s = streams_.at(r.id);
       g.pass.rows.push_back(row_of(r, s));
       s.sent = r.pages;
+      s.sent_windows = r.windows;
       if (!s.begun) {
         s.begun = true;
         news_[s.key.first].push_back(
@@ -242,14 +269,32 @@ void serving_pipeline::give_passes() {
   }
 }
 
+/// What a table has behind the part that `before` has, too.
+static std::vector<page_id>
+changed(const std::vector<page_id>& before, const std::vector<page_id>& table,
+        std::uint64_t& kept) {
+  const auto differ = std::ranges::mismatch(before, table);
+  kept = std::uint64_t(differ.in2 - table.begin());
+  return {differ.in2, table.end()};
+}
+
 serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
   serve_row r;
   r.sequence = from.id;
   r.first = from.first;
   r.tokens = from.tokens;
-  const auto differ = std::ranges::mismatch(s.sent, from.pages);
-  r.pages_kept = std::uint64_t(differ.in2 - from.pages.begin());
-  r.pages.assign(differ.in2, from.pages.end());
+  r.pages = changed(s.sent, from.pages, r.pages_kept);
+  r.windows = changed(s.sent_windows, from.windows, r.windows_kept);
+  // Those that are known were computed before the sequence lost its pages.
+  const std::size_t first = std::max(from.first, s.scored.size());
+  const std::size_t end =
+    std::min(from.first + from.tokens.size(), s.prompt - 1);
+  if (s.wants_scores && first < end) {
+    row_scores& scores = r.scores.emplace();
+    scores.top = s.how.logprobs;
+    scores.tokens.assign(s.tokens.begin() + std::ptrdiff_t(first + 1),
+                         s.tokens.begin() + std::ptrdiff_t(end + 1));
+  }
   if (!from.samples)
     return r;
   row_choice& c = r.choice.emplace();
@@ -269,10 +314,16 @@ void serving_pipeline::flush_news() {
   for (auto& [to, all] : std::exchange(news_, {})) {
     serve_news m;
     m.header = config_.header;
+    std::size_t tokens = 0;
     for (stream_news& n : all) {
-      m.streams.push_back(std::move(n));
-      if (m.streams.size() == serving::rows_max)
+      const std::size_t more = n.tokens.size() + n.scored.size();
+      if (m.streams.size() == serving::rows_max
+          || (!m.streams.empty() && tokens + more > serving::news_tokens_max)) {
         send(to, std::exchange(m, {config_.header, {}}));
+        tokens = 0;
+      }
+      tokens += more;
+      m.streams.push_back(std::move(n));
     }
     if (!m.streams.empty())
       send(to, std::move(m));

@@ -80,9 +80,12 @@ private:
     std::vector<token_id> tokens; ///< all
     std::vector<served_token> told; ///< those after the prompt
     std::uint32_t chosen = 0;       ///< drawn before those
+    bool wants_scores = false;
+    std::vector<served_token> scored; ///< of the prompt behind its first token
     std::vector<token_id> ends;
     sampling_wish how;
-    std::vector<page_id> sent; ///< the table as the stages have it
+    std::vector<page_id> sent;         ///< the table as the stages have it
+    std::vector<page_id> sent_windows; ///< the same
     bool begun = false;
     bool held = false;
     nanoseconds told_of = 0; ///< by its gateway, or asked
@@ -104,6 +107,8 @@ private:
 
   void refuse(const stream_key& key, std::uint64_t first, refusal why);
   void set_held(sequence_id id, bool held);
+  std::vector<sampled_token> keep(const serve_row& of, const row_result& r);
+  void tell(const stream& s, std::size_t from);
   void measure(const given& g);
   void forget(sequence_id id);
   void give_passes();

@@ -133,12 +133,13 @@ void replay::ask(stream_id id, stream& s) {
   m.tokens_max = s.ask.tokens_max;
   m.ends = s.ask.ends;
   m.how = s.ask.how;
+  m.scored = s.ask.scored && s.ask.chosen == 0;
   m.alone = s.deaths >= deaths_max;
   send(pipelines_.at(*s.island).at.speaker, std::move(m));
 }
 
 void replay::end(std::map<stream_id, stream>::iterator at, stream_end why) {
-  out_.events.push_back({at->first, {}, why});
+  out_.events.push_back({at->first, {}, why, {}});
   waiting_.erase(at->first);
   streams_.erase(at);
 }
@@ -184,7 +185,9 @@ void replay::on(const known_pipeline& from, const stream_news& n) {
       ask(n.stream, s);
     return;
   }
-  stream_event e{n.stream, {}, n.end};
+  stream_event e{n.stream, {}, n.end, {}};
+  if (s.ask.scored && s.ask.chosen == 0 && !n.tokens.empty())
+    e.scored = n.scored;
   for (std::size_t i = have - n.first; i < n.tokens.size(); ++i) {
     SHOAL_ASSERT(s.ask.tokens_max > 0);
     e.tokens.push_back(n.tokens[i]);

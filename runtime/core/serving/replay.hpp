@@ -46,6 +46,7 @@ struct stream_ask {
   std::uint32_t tokens_max = 1; ///< to be chosen from here on; at least 1
   std::vector<token_id> ends;
   sampling_wish how;
+  bool scored = false; ///< probabilities of the prompt's tokens are wanted
 };
 
 /// Where a pipeline of the model is, in the newest view.
@@ -60,6 +61,8 @@ struct stream_event {
   stream_id stream = 0;
   std::vector<served_token> tokens;
   stream_end end = stream_end::none;
+  /// Of the prompt's tokens behind the first, once: with the first tokens.
+  std::vector<served_token> scored;
 };
 
 class replay {

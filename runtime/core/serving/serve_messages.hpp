@@ -36,8 +36,16 @@ inline constexpr std::size_t rows_max = 1024;
 inline constexpr std::size_t pass_tokens_max = std::size_t{1} << 14;
 /// Tokens that end a sequence.
 inline constexpr std::size_t ends_max = 64;
-/// Other tokens whose probability is told with a token.
+/// Most probable tokens that are told with a token.
 inline constexpr std::size_t top_max = 20;
+/// Tokens of a prompt whose probabilities are told: with 5 others each they fit
+/// into one message (98 bytes each, of 2^20).
+inline constexpr std::size_t scored_max = 8192;
+/// Tokens, with their probabilities, that a message of news has at most if it is
+/// of several streams.
+inline constexpr std::size_t news_tokens_max = 4096;
+/// Tokens that a row may guess (batcher.hpp).
+inline constexpr std::size_t guesses_max = 16;
 inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 24;
 } // namespace serving
@@ -85,6 +93,9 @@ struct serve_request {
   std::vector<token_id> ends;   ///< a sequence ends with one of these
   sampling_wish how;
   bool alone = false; ///< in passes of its own: it may have killed peers
+  /// The probabilities of the prompt's tokens are wanted, too; only if none is
+  /// chosen.
+  bool scored = false;
   friend bool operator==(const serve_request&, const serve_request&) = default;
 };
 void fields(auto& v, of<serve_request> auto& x) {
@@ -98,7 +109,12 @@ void fields(auto& v, of<serve_request> auto& x) {
   v("ends", x.ends, list_of(serving::ends_max, token_limit()));
   v("how", x.how);
   v("alone", x.alone);
-  v.must(runtime::errc::corrupt, [&] { return x.chosen <= x.tokens.size(); });
+  v("scored", x.scored);
+  v.must(runtime::errc::corrupt, [&] {
+    return x.chosen <= x.tokens.size()
+           && (!x.scored
+               || (x.chosen == 0 && x.tokens.size() <= serving::scored_max));
+  });
 }
 
 /// The client has gone.
@@ -166,6 +182,9 @@ struct stream_news {
   stream_end end = stream_end::none;
   bool begun = false; ///< a pass of it has
   bool held = false;  ///< it is: its gateway is to ask for it, or hold it again
+  /// Of the tokens of the prompt behind the first one, if asked for: with the
+  /// first token that is chosen.
+  std::vector<served_token> scored;
   friend bool operator==(const stream_news&, const stream_news&) = default;
 };
 void fields(auto& v, of<stream_news> auto& x) {
@@ -175,6 +194,7 @@ void fields(auto& v, of<stream_news> auto& x) {
   v("end", x.end, up_to(stream_end::deadly));
   v("begun", x.begun);
   v("held", x.held);
+  v("scored", x.scored, list_of(serving::scored_max));
 }
 
 struct serve_news {
@@ -197,6 +217,8 @@ struct pipeline_report {
   std::uint32_t streams = 0; ///< that it has, of all gateways
   std::uint32_t running = 0; ///< of these, with pages
   std::uint64_t pages = 0;   ///< in use
+  std::uint64_t guessed = 0; ///< tokens (batcher.hpp), since it began
+  std::uint64_t accepted = 0; ///< of these, chosen
   friend bool
   operator==(const pipeline_report&, const pipeline_report&) = default;
 };
@@ -209,6 +231,8 @@ void fields(auto& v, of<pipeline_report> auto& x) {
   v("streams", x.streams);
   v("running", x.running);
   v("pages", x.pages, at_most(serving::pages_max));
+  v("guessed", x.guessed);
+  v("accepted", x.accepted);
 }
 
 /// Asks a pipeline for a report.
@@ -253,6 +277,17 @@ void fields(auto& v, of<row_choice> auto& x) {
   v("seen", x.seen, list_of(serving::tokens_max, token_limit()));
 }
 
+/// Tokens of a prompt whose probabilities are wanted.
+struct row_scores {
+  std::vector<token_id> tokens;
+  std::uint32_t top = 0; ///< most probable tokens to tell with each
+  friend bool operator==(const row_scores&, const row_scores&) = default;
+};
+void fields(auto& v, of<row_scores> auto& x) {
+  v("tokens", x.tokens, list_of(serving::pass_tokens_max, token_limit()));
+  v("top", x.top, at_most(serving::top_max));
+}
+
 /// Consecutive tokens of one sequence in a pass.
 struct serve_row {
   std::uint64_t sequence = 0; ///< of the pipeline
@@ -261,9 +296,22 @@ struct serve_row {
   /// The sequence's table: as many pages as before, then these.
   std::uint64_t pages_kept = 0;
   std::vector<page_id> pages;
+  /// The same of layers with a window, if these have pages of their own.
+  std::uint64_t windows_kept = 0;
+  std::vector<page_id> windows;
   std::optional<row_choice> choice; ///< nothing: a piece of a prompt
+  /// The last of the tokens are guesses: with a choice, one is chosen after the
+  /// token before them, and after each of them that was chosen before it.
+  std::uint32_t guesses = 0;
+  /// What follows the tokens before those with a choice; as many of these.
+  std::optional<row_scores> scores;
   friend bool operator==(const serve_row&, const serve_row&) = default;
 };
+/// Tokens of a row, the last ones, whose logits are needed.
+[[nodiscard]] inline std::size_t logits_of(const serve_row& r) {
+  return (r.scores ? r.scores->tokens.size() : 0)
+         + (r.choice ? 1 + std::size_t(r.guesses) : 0);
+}
 void fields(auto& v, of<serve_row> auto& x) {
   v("sequence", x.sequence);
   v("first", x.first, at_most(serving::tokens_max));
@@ -271,8 +319,16 @@ void fields(auto& v, of<serve_row> auto& x) {
   v("pages_kept", x.pages_kept, at_most(serving::pages_max));
   v("pages", x.pages,
     list_of(serving::tokens_max / page_tokens, at_most(serving::pages_max)));
+  v("windows_kept", x.windows_kept, at_most(serving::pages_max));
+  v("windows", x.windows,
+    list_of(serving::tokens_max / page_tokens, at_most(serving::pages_max)));
   v("choice", x.choice);
-  v.must(runtime::errc::corrupt, [&] { return !x.tokens.empty(); });
+  v("guesses", x.guesses, at_most(serving::guesses_max));
+  v("scores", x.scores);
+  v.must(runtime::errc::corrupt, [&] {
+    return !x.tokens.empty() && x.guesses < x.tokens.size()
+           && logits_of(x) <= x.tokens.size();
+  });
 }
 
 /// What all stages compute next, one behind the other.
@@ -290,15 +346,19 @@ void fields(auto& v, of<serve_pass> auto& x) {
   v("ended", x.ended, list_of(serving::rows_max));
 }
 
-struct chosen_token {
+/// What came of a row.
+struct row_result {
   std::uint64_t sequence = 0;
-  served_token token;
-  bool broken = false; ///< the logits are not numbers; there is no token
-  friend bool operator==(const chosen_token&, const chosen_token&) = default;
+  /// As they were chosen: the first, and one more for each guess that was right.
+  std::vector<served_token> tokens;
+  std::vector<served_token> scored; ///< of its row_scores, in their order
+  bool broken = false; ///< logits are not numbers; there are no tokens
+  friend bool operator==(const row_result&, const row_result&) = default;
 };
-void fields(auto& v, of<chosen_token> auto& x) {
+void fields(auto& v, of<row_result> auto& x) {
   v("sequence", x.sequence);
-  v("token", x.token);
+  v("tokens", x.tokens, list_of(serving::guesses_max + 1));
+  v("scored", x.scored, list_of(serving::pass_tokens_max));
   v("broken", x.broken);
 }
 
@@ -306,14 +366,14 @@ void fields(auto& v, of<chosen_token> auto& x) {
 struct serve_chosen {
   job_header header;
   std::uint64_t number = 0;
-  std::vector<chosen_token>
-    tokens; ///< of the rows with a choice, in their order
+  /// Of the rows with a choice or with scores, in their order.
+  std::vector<row_result> rows;
   friend bool operator==(const serve_chosen&, const serve_chosen&) = default;
 };
 void fields(auto& v, of<serve_chosen> auto& x) {
   v("header", x.header);
   v("number", x.number, at_most(epoch_max));
-  v("tokens", x.tokens, list_of(serving::rows_max));
+  v("rows", x.rows, list_of(serving::rows_max));
 }
 
 using serve_message =

@@ -5,6 +5,20 @@
 
 namespace shoal::core {
 
+namespace {
+
+/// Brings a table up to date. @returns whether it has `want` pages then
+bool renew(std::vector<page_id>& table, std::uint64_t kept,
+           const std::vector<page_id>& fresh, std::size_t want) {
+  if (kept > table.size() || kept + fresh.size() != want)
+    return false;
+  table.resize(kept);
+  table.insert(table.end(), fresh.begin(), fresh.end());
+  return true;
+}
+
+} // namespace
+
 std::optional<serve_chosen> stage_tables::put(const serve_pass& p) {
   if (p.number >= next_) {
     if (p.number < next_ + waiting_max)
@@ -19,22 +33,23 @@ std::optional<stage_tables::ready_pass> stage_tables::next() {
   const auto at = waiting_.find(next_);
   if (broken_ || at == waiting_.end())
     return std::nullopt;
-  ready_pass out{std::move(at->second), {}};
+  ready_pass out{std::move(at->second), {}, {}};
   waiting_.erase(at);
   ++next_;
   for (const std::uint64_t id : out.pass.ended)
     tables_.erase(id);
   for (const serve_row& r : out.pass.rows) {
-    std::vector<page_id>& table = tables_[r.sequence];
-    const std::size_t end = std::size_t(r.first) + r.tokens.size();
-    if (r.pages_kept > table.size()
-        || pages_for(end) != r.pages_kept + r.pages.size()) {
+    table& t = tables_[r.sequence];
+    const std::size_t want = pages_for(std::size_t(r.first) + r.tokens.size());
+    const bool has_windows = r.windows_kept != 0 || !r.windows.empty();
+    if (!renew(t.pages, r.pages_kept, r.pages, want)
+        || !renew(t.windows, r.windows_kept, r.windows,
+                  has_windows ? want : 0)) {
       broken_ = true;
       return std::nullopt;
     }
-    table.resize(r.pages_kept);
-    table.insert(table.end(), r.pages.begin(), r.pages.end());
-    out.tables.push_back(table);
+    out.tables.push_back(t.pages);
+    out.windows.push_back(t.windows);
   }
   return out;
 }

@@ -25,6 +25,8 @@ public:
   struct ready_pass {
     serve_pass pass;
     std::vector<std::vector<page_id>> tables; ///< of its rows
+    /// The same in layers with a window, each empty if they have no own pages.
+    std::vector<std::vector<page_id>> windows;
   };
 
   /// Keeps a pass that is new.
@@ -39,9 +41,13 @@ public:
   [[nodiscard]] bool broken() const noexcept { return broken_; }
 
 private:
+  struct table {
+    std::vector<page_id> pages, windows;
+  };
+
   std::map<std::uint64_t, serve_pass> waiting_;
   std::map<std::uint64_t, serve_chosen> answers_;
-  std::map<std::uint64_t, std::vector<page_id>> tables_; ///< by sequence
+  std::map<std::uint64_t, table> tables_; ///< by sequence
   std::uint64_t next_ = 1;
   bool broken_ = false;
 };

@@ -53,7 +53,7 @@ std::size_t
 paged_cache::window_pages_for(const model_config& config, std::size_t rows) {
   for (std::uint64_t layer = 0; layer != config.num_hidden_layers; ++layer)
     if (const std::uint64_t window = window_of(config, layer); window != 0)
-      return core::pages_for(window + rows - 1) + 1;
+      return core::window_ring(window, rows);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // tests/runtime/jobs/serve_config_test.cpp -- the description of a served model.
 #include "runtime/jobs/serve_config.hpp"
+#include "runtime/model/decode/paged_cache.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -83,6 +84,43 @@ BOOST_AUTO_TEST_CASE(memory_follows_from_weights_and_cache) {
              > few.block_state_bytes);
   BOOST_TEST(serve_entry(small, "m", 1).block_state_bytes
              < few.block_state_bytes);
+}
+
+/// With a window in `windowed` of three blocks.
+serve_config with_windows(int windowed, std::uint64_t window) {
+  serve_config c = tiny();
+  c.model.max_position_embeddings = 8192;
+  c.context = 8192;
+  c.cache_tokens = 4 * c.context;
+  c.pass_tokens = 64;
+  c.model.sliding_window = window;
+  for (int layer = 0; layer != 3; ++layer)
+    c.model.sliding_layers.push_back(layer < windowed);
+  return c;
+}
+
+BOOST_AUTO_TEST_CASE(windows_are_kept_apart_if_that_saves_half_the_cache) {
+  BOOST_TEST(window_pages_of(tiny()).pages == 0u);
+  const core::window_pages all = window_pages_of(with_windows(3, 1024));
+  BOOST_TEST(all.window == 1024u);
+  BOOST_TEST(all.pages == 512u); // a quarter of 2048
+  // The windows of four sequences need more than a quarter.
+  BOOST_TEST(window_pages_of(with_windows(3, 3000)).pages
+             == 4 * core::window_ring(3000, 64));
+  BOOST_TEST(window_pages_of(with_windows(3, 4096)).pages == 0u);
+  BOOST_TEST(window_pages_of(with_windows(3, 8192)).pages == 0u);
+  BOOST_TEST(window_pages_of(with_windows(2, 1024)).pages == 0u); // half
+  BOOST_TEST(window_pages_of(with_windows(0, 1024)).pages == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(windows_take_less_memory) {
+  const auto bytes = [](int windowed) {
+    return serve_entry(with_windows(windowed, 1024), "m", 1).block_state_bytes;
+  };
+  BOOST_TEST(bytes(0) - bytes(3)
+             == (2048u - 512u)
+                  * model::paged_cache::page_bytes(tiny().model, 1, tiny().kv));
+  BOOST_TEST(bytes(0) == bytes(2));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -208,7 +208,8 @@ BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
   compare<core::row_choice, wire::RowChoice>();
   compare<core::serve_row, wire::ServeRow>();
   compare<core::serve_pass, wire::ServePass>();
-  compare<core::chosen_token, wire::ChosenToken>();
+  compare<core::row_scores, wire::RowScores>();
+  compare<core::row_result, wire::RowResult>();
   compare<core::serve_chosen, wire::ServeChosen>();
   compare_kinds<wire::ServeMessage>(core::serve_message_names);
 }

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <set>
 
 using namespace shoal::core;
 
@@ -118,6 +119,63 @@ BOOST_AUTO_TEST_CASE(equal_pages_become_one) {
   BOOST_TEST(pool.match(text(20)) == 16u);
   pool.end(a);
   BOOST_TEST(pool.available() == 6u);
+}
+
+// A window of 20: the row at position p sees from p - 19 on.
+BOOST_AUTO_TEST_CASE(window_pages_are_those_that_the_next_rows_see) {
+  page_pool pool(20, {5, 20});
+  page_pool::table t = pool.begin(text(100));
+  BOOST_TEST(pool.grow(t, 100, 30));
+  BOOST_TEST(pool.windows_available() == 0u); // 5 of a ring for 30 rows
+  pool.slide(t, 0, 30);
+  BOOST_TEST(t.windows().size() == 2u);
+  page_pool::table other = pool.begin(text(10, 500));
+  BOOST_TEST(!pool.grow(other, 10));
+  pool.slide(t, 30, 60); // sees from 11 on
+  BOOST_TEST(t.windows().size() == 4u);
+  pool.slide(t, 60, 90); // sees from 41 on: pages 0 and 1 are taken
+  const auto w = t.windows();
+  BOOST_TEST(w.size() == 6u);
+  BOOST_TEST(std::set<page_id>(w.begin() + 2, w.end()).size() == 4u);
+  BOOST_TEST(pool.grow(t, 91)); // it generates: fewer are enough
+  pool.slide(t, 90, 91);
+  BOOST_TEST(pool.grow(t, 92));
+  BOOST_TEST(pool.windows_available() == 2u);
+  BOOST_TEST(pool.grow(other, 10));
+  pool.end(t);
+  pool.end(other);
+  BOOST_TEST(pool.windows_available() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(a_prefix_is_shared_as_far_as_its_window_is_there) {
+  page_pool pool(40, {8, 20});
+  const auto compute = [&](const std::vector<token_id>& tokens) {
+    page_pool::table t = pool.begin(tokens);
+    BOOST_REQUIRE(pool.grow(t, tokens.size(), 16));
+    for (std::size_t at = t.shared() * page_tokens; at < tokens.size();) {
+      const std::size_t end = std::min(at + 16, tokens.size());
+      pool.slide(t, at, end);
+      pool.computed(t, std::span(tokens).first(end));
+      at = end;
+    }
+    return t;
+  };
+  page_pool::table t = compute(text(100));
+  pool.end(t);
+  // All six full pages, with the window pages that are kept of them.
+  BOOST_TEST(pool.match(text(120)) == 96u);
+  BOOST_TEST(pool.match(text(50)) == 48u);
+  page_pool::table again = pool.begin(text(120));
+  BOOST_TEST(again.windows().size() == 6u);
+  BOOST_TEST(again.windows()[5] != again.windows()[4]);
+  pool.end(again);
+  // Another text needs all window pages: the oldest of the first one go, and
+  // its other pages stay.
+  page_pool::table other = compute(text(100, 500));
+  pool.end(other);
+  BOOST_TEST(pool.match(text(120, 500)) == 96u);
+  BOOST_TEST(pool.match(text(120)) == 0u);
+  BOOST_TEST(pool.kept() == 12u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

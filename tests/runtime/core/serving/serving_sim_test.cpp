@@ -4,7 +4,7 @@
 //
 // A stage has a memory of pages with tokens in it, and "computes" the next token
 // from what it reads there: a page that was given away too early, shared wrongly,
-// or written out of order changes a text.
+// or written out of order changes a text. In some runs it has window pages, too.
 #include "runtime/core/random.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/core/serving/stage_tables.hpp"
@@ -29,27 +29,52 @@ peer_id peer(int i) {
   return out;
 }
 
-/// The model: any function of all tokens, the seed and the number of draws.
-token_id next_token(std::span<const token_id> all, std::uint64_t seed) {
-  std::uint64_t h = seed;
+/// What layers with a window make of a token, after what they have made of those
+/// before it in the window.
+std::uint64_t window_value(token_id t, std::span<const std::uint64_t> before) {
+  std::uint64_t h = std::uint64_t(t);
+  for (const std::uint64_t b : before)
+    h = cluster::random(h ^ b).next();
+  return h;
+}
+
+/// The model: any function of all tokens, the seed, and the last token's value in
+/// layers with a window.
+token_id next_token(std::span<const token_id> all, std::uint64_t seed,
+                    std::uint64_t value) {
+  std::uint64_t h = seed ^ value;
   for (const token_id t : all)
     h = cluster::random(h ^ std::uint64_t(t + 1)).next();
   return token_id(h % vocabulary);
 }
 
+/// The probability of a token of a prompt.
+double score_of(std::span<const token_id> before, token_id t) {
+  return -double(next_token(before, std::uint64_t(t), 0));
+}
+
 struct asked {
   stream_ask ask;
+  std::vector<served_token> scored;
   std::vector<token_id> got;
   stream_end end = stream_end::none;
   bool cancelled = false;
 };
 
 /// The tokens of a stream on a peer that has nothing else to do.
-std::vector<token_id> undisturbed(const stream_ask& a, stream_end& end) {
+/// @param window 0: there are no layers with one
+std::vector<token_id>
+undisturbed(const stream_ask& a, std::size_t window, stream_end& end) {
   std::vector<token_id> all = a.tokens, out;
+  std::vector<std::uint64_t> values;
   end = stream_end::length;
   while (out.size() < a.tokens_max) {
-    out.push_back(next_token(all, a.how.seed));
+    for (std::size_t i = values.size(); i < all.size(); ++i)
+      values.push_back(window == 0
+                         ? 0
+                         : window_value(all[i], std::span(values).last(std::min(
+                                                  values.size(), window - 1))));
+    out.push_back(next_token(all, a.how.seed, values.back()));
     all.push_back(out.back());
     if (std::ranges::find(a.ends, out.back()) != a.ends.end()) {
       end = stream_end::stop;
@@ -63,6 +88,7 @@ std::vector<token_id> undisturbed(const stream_ask& a, stream_end& end) {
 enum class planted {
   nothing,
   page_freed_early, ///< a stage forgets a page that is in use
+  window_too_short, ///< window pages are given away one too early
   request_lost,     ///< a gateway never asks again
 };
 
@@ -75,6 +101,15 @@ public:
     limits_.pass_tokens = std::uint32_t(8 + below(40));
     limits_.passes_max = std::uint32_t(stages_);
     limits_.running_max = std::uint32_t(2 + below(8));
+    limits_.whole_tokens = std::uint32_t(1 + below(20));
+    if (below(2) == 0) {
+      window_ = 1 + below(40);
+      limits_.windows = {
+        std::uint32_t(window_ring(window_, limits_.pass_tokens)),
+        std::uint32_t(window_)};
+      if (bug_ == planted::window_too_short && window_ > page_tokens)
+        limits_.windows.window -= page_tokens;
+    }
     new_view();
   }
 
@@ -97,7 +132,8 @@ public:
     check();
   }
 
-  std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0, ended = 0;
+  std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
+                reused_windows = 0, ended = 0, scored = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -108,6 +144,7 @@ private:
   struct stage {
     stage_tables tables;
     std::map<page_id, std::array<token_id, page_tokens>> memory;
+    std::map<page_id, std::array<std::uint64_t, page_tokens>> windows;
   };
   struct node {
     std::map<std::uint64_t, replay> gateway;             ///< one
@@ -197,6 +234,10 @@ private:
       BOOST_TEST_REQUIRE((a.end == stream_end::none));
       for (const served_token& t : event.tokens)
         a.got.push_back(t.token);
+      if (!event.scored.empty()) {
+        BOOST_TEST_REQUIRE(a.scored.empty());
+        a.scored = event.scored;
+      }
       a.end = event.end;
       ended += event.end != stream_end::none ? 1 : 0;
     }
@@ -240,31 +281,69 @@ private:
     const place& p = places_[island];
     while (auto next = s.tables.next()) {
       serve_chosen out{p.header, next->pass.number, {}};
+      std::set<page_id> written, windows_written;
       for (std::size_t r = 0; r < next->pass.rows.size(); ++r) {
         const serve_row& row = next->pass.rows[r];
         const auto& table = next->tables[r];
+        const auto& windows = next->windows[r];
         for (std::size_t i = 0; i < row.tokens.size(); ++i) {
           const std::size_t at_token = std::size_t(row.first) + i;
           s.memory[table[at_token / page_tokens]][at_token % page_tokens] =
             row.tokens[i];
         }
+        std::uint64_t value = 0;
+        if (window_ != 0)
+          for (std::size_t i = 0; i < row.tokens.size(); ++i)
+            value = write_value(s, windows, std::size_t(row.first) + i,
+                                row.tokens[i]);
+        for (std::size_t page = row.first / page_tokens; page < table.size();
+             ++page) { // as paged_cache::accepts() checks
+          BOOST_TEST_REQUIRE(written.insert(table[page]).second);
+          if (window_ != 0)
+            BOOST_TEST_REQUIRE(windows_written.insert(windows[page]).second);
+        }
         if (bug_ == planted::page_freed_early && below(8) == 0)
           s.memory[table.front()] = {};
-        if (!row.choice)
-          continue;
-        std::vector<token_id> all;
-        for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
-          all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
-        chosen_token c;
-        c.sequence = row.sequence;
-        c.token.token = next_token(all, row.choice->how.seed);
-        out.tokens.push_back(c);
+        if (logits_of(row) > 0)
+          out.rows.push_back(result_of(s, row, table, value));
       }
       s.tables.answered(out);
       if (at == p.stages.back())
         emit(at, {{p.stages.front(), out}});
     }
     BOOST_TEST_REQUIRE(!s.tables.broken());
+  }
+
+  row_result result_of(stage& s, const serve_row& row,
+                       const std::vector<page_id>& table, std::uint64_t value) {
+    row_result out;
+    out.sequence = row.sequence;
+    std::vector<token_id> all;
+    for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
+      all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
+    if (row.scores) {
+      const std::size_t end = all.size() - logits_of(row);
+      for (std::size_t i = 0; i < row.scores->tokens.size(); ++i)
+        out.scored.push_back(
+          {row.scores->tokens[i],
+           score_of(std::span(all).first(end + i + 1), row.scores->tokens[i]),
+           {}});
+    }
+    if (row.choice)
+      out.tokens.push_back(
+        {next_token(all, row.choice->how.seed, value), 0, {}});
+    return out;
+  }
+
+  /// A row's value in layers with a window, from what is in their pages.
+  std::uint64_t write_value(stage& s, const std::vector<page_id>& pages,
+                            std::size_t at, token_id t) const {
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = at - std::min(at, window_ - 1); i < at; ++i)
+      before.push_back(s.windows[pages[i / page_tokens]][i % page_tokens]);
+    std::uint64_t& to = s.windows[pages[at / page_tokens]][at % page_tokens];
+    to = window_value(t, before);
+    return to;
   }
 
   void begin_stream() {
@@ -283,6 +362,7 @@ private:
     a.tokens_max = std::uint32_t(1 + below(30));
     a.ends = {end_token};
     a.how.seed = below(3);
+    a.scored = below(4) == 0;
     const stream_id id = asked_.size() + 1;
     const auto at = std::next(alive_.begin(), long(below(alive_.size())));
     home_[id] = *at;
@@ -387,7 +467,7 @@ private:
       if (a.cancelled)
         continue;
       stream_end end;
-      const auto expected = undisturbed(a.ask, end);
+      const auto expected = undisturbed(a.ask, window_, end);
       if (pages_for(a.ask.tokens.size() + a.ask.tokens_max - 1)
           > limits_.pages) {
         if (a.end != stream_end::too_long)
@@ -405,14 +485,18 @@ private:
              + std::to_string(expected.size()) + ", end "
              + std::to_string(int(a.end)));
     }
+    check_scores();
     for (auto& [at, n] : nodes_)
       for (auto& [island, p] : n.pipelines) {
         if (headers_[{at, island}] != places_[island].header)
           continue;
         preempted += p.work().present().preempted;
         reused += p.work().present().reused;
+        if (window_ != 0)
+          reused_windows += p.work().present().reused;
         if (p.streams() != 0
-            || p.work().pages().available() != p.work().pages().total())
+            || p.work().pages().available() != p.work().pages().total()
+            || p.work().pages().windows_available() != limits_.windows.pages)
           note("island " + std::to_string(island) + " keeps "
                + std::to_string(p.streams()) + " streams, "
                + std::to_string(p.work().present().running) + " running, "
@@ -423,9 +507,28 @@ private:
       }
   }
 
+  /// Each token of a prompt behind the first has its probability.
+  void check_scores() {
+    for (const auto& [id, a] : asked_) {
+      if (a.cancelled || a.got.empty() || !a.ask.scored)
+        continue;
+      const auto& tokens = a.ask.tokens;
+      bool same = a.scored.size() + 1 == tokens.size();
+      for (std::size_t i = 1; same && i < tokens.size(); ++i)
+        same = a.scored[i - 1].token == tokens[i]
+               && a.scored[i - 1].logprob
+                    == score_of(std::span(tokens).first(i), tokens[i]);
+      scored += tokens.size();
+      if (!same)
+        note("stream " + std::to_string(id)
+             + " has wrong scores of its prompt");
+    }
+  }
+
   cluster::random random_;
   planted bug_;
   std::size_t islands_ = 1, stages_ = 1;
+  std::size_t window_ = 0; ///< of the model; 0: none
   batcher_limits limits_;
   std::map<peer_id, node> nodes_;
   std::set<peer_id> alive_;
@@ -442,7 +545,7 @@ private:
 
 struct totals {
   std::uint64_t wrong = 0, deaths = 0, lost = 0, preempted = 0, reused = 0,
-                ended = 0;
+                reused_windows = 0, ended = 0, scored = 0;
   std::string first_wrong;
 };
 
@@ -458,7 +561,9 @@ totals run_seeds(std::uint64_t first, std::uint64_t count,
     t.lost += w.lost;
     t.preempted += w.preempted;
     t.reused += w.reused;
+    t.reused_windows += w.reused_windows;
     t.ended += w.ended;
+    t.scored += w.scored;
   }
   return t;
 }
@@ -474,13 +579,16 @@ BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
   BOOST_TEST(t.deaths > 100u);
   BOOST_TEST(t.lost > 100u);
   BOOST_TEST(t.reused > 100u);
+  BOOST_TEST(t.reused_windows > 100u);
   BOOST_TEST(t.preempted > 0u);
   BOOST_TEST(t.ended > 2000u);
+  BOOST_TEST(t.scored > 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(planted_bugs_are_found) {
-  for (const planted bug : {planted::page_freed_early, planted::request_lost})
-    BOOST_TEST(run_seeds(1, 20, bug).wrong > 0u);
+  for (const planted bug : {planted::page_freed_early,
+                            planted::window_too_short, planted::request_lost})
+    BOOST_TEST(run_seeds(1, 100, bug).wrong > 0u, "bug " << int(bug));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
