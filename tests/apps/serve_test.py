@@ -1,9 +1,11 @@
 # tests/apps/serve_test.py -- models that are served, as clients see them.
 import http.client
 import json
+import pathlib
 import re
 import signal
 import threading
+import time
 
 from support import DEADLINE_S, TINY_RUN, World, main
 
@@ -62,7 +64,7 @@ class Endpoint:
                 return text, last, (connection, answer)
         raise AssertionError("it has ended")
 
-    def stream(self, body, each=None, headers=None):
+    def stream(self, body, each=None, headers=None, events=None):
         """Texts of the choices, by the events of a stream."""
         connection = self.connect()
         connection.request("POST", "/v1/completions",
@@ -81,6 +83,8 @@ class Endpoint:
                 event = json.loads(line[6:])
                 if "error" in event:
                     return 500, event
+                if events:
+                    events(event)
                 for choice in event["choices"]:
                     texts[choice["index"]] = (
                         texts.get(choice["index"], "") + choice["text"])
@@ -172,6 +176,189 @@ class Serve(World):
             at.stream({**bodies[0], "max_tokens": 250})
         self.assertEqual(numbers, ["0", "0", "0"])
         self.assertEqual(process.end(signal.SIGINT), 130)
+
+    # Damaged files.
+
+    def test_damaged_weights_are_named_and_not_served(self):
+        whole = (self.folder / "m" / "model.safetensors").read_bytes()
+        size = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:8 + size])
+        name = "model.layers.1.self_attn.q_proj.weight"
+
+        def of(changed, data=whole[8 + size:]):
+            text = json.dumps(changed).encode()
+            text += b" " * (-(len(text) + 8) % 64)
+            return len(text).to_bytes(8, "little") + text + data
+
+        last = max((k for k in header if k != "__metadata__"),
+                   key=lambda k: header[k]["data_offsets"][0])
+        without = {k: v for k, v in header.items() if k != last}
+        end = header[last]["data_offsets"][0]
+        shape = {**header, name: {**header[name], "shape": [16, 64]}}
+        kind = {**header, name: {**header[name], "dtype": "I32"}}
+        first, _ = header[name]["data_offsets"]
+        no_number = bytearray(whole)
+        no_number[8 + size + first:12 + size + first] = b"\0\0\xc0\x7f"
+        overlong = {**header, name: {**header[name], "data_offsets":
+                                     [first, len(whole)]}}
+        for damaged, said in (
+                (whole[:4], "model.safetensors"),
+                (whole[:100], "model.safetensors"),
+                (whole[:-100], "tensor "),
+                (of(without, whole[8 + size:8 + size + end]),
+                 f"tensor {last}: is missing"),
+                (of(shape), name + ": has shape [16,64]"),
+                (of(kind), name + ": type I32"),
+                (of(overlong), name),
+                (bytes(no_number), name + ": value 0 is no finite number"),
+                (b"\xff" * 8 + whole[8:], "model.safetensors")):
+            (self.folder / "bad").mkdir(exist_ok=True)
+            for file in (self.folder / "m").iterdir():
+                (self.folder / "bad" / file.name).write_bytes(
+                    damaged if file.name == "model.safetensors"
+                    else file.read_bytes())
+            self.refuse(1, "serve", "bad", "--http", "127.0.0.1:0",
+                        names=["bad", said])
+        # Bytes that still are numbers: a run's checksums tell.
+        self.train("out")
+        weights = self.folder / "out" / "model.safetensors"
+        flipped = bytearray(weights.read_bytes())
+        flipped[-5] ^= 1
+        weights.write_bytes(flipped)
+        self.refuse(1, "serve", "out", "--http", "127.0.0.1:0",
+                    names=["out/model.safetensors"])
+
+    def test_a_gguf_file_is_served_as_its_directory(self):
+        golden = pathlib.Path(__file__).parents[1] / "golden"
+        file = golden / "gguf" / "tiny_llama.gguf"
+        ids = ["--prompt-ids", "5,6,7,200,11", "--json", "--max-tokens", 40,
+               "--temperature", 0]
+        alone = [[e["id"] for e in self.events(self.succeed(
+            "generate", model, *ids)) if e["event"] == "token"]
+            for model in (golden / "tiny_llama", file)]
+        self.assertEqual(len(alone[0]), 40)
+        self.assertEqual(*alone)
+        process = self.start("serve", file, "--http", "127.0.0.1:0")
+        line = process.wait_line(lambda line: " is served at http://" in line)
+        at = Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
+        status, answer = at.post({"model": "tiny_llama", "max_tokens": 4,
+                                  "prompt": [5, 6, 7], "temperature": 0})
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+        cut = self.write("cut.gguf", "")
+        (self.folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
+        self.refuse(1, "serve", cut, names=["cut.gguf: tensor ", "truncated"])
+        self.assertEqual(
+            [p for p in self.folder.iterdir()
+             if p.name.startswith("shoal-gguf-")], [])
+
+    # Versions.
+
+    TRAINS = TINY_RUN.replace("steps = 5\n", "steps = 100000\n", 1).replace(
+        "max_position_embeddings = 256",
+        "max_position_embeddings = 4096") + """
+[checkpoint]
+interval = 250
+keep_latest_k = 1000
+
+[job]
+name = "learns"
+"""
+
+    def test_a_job_that_trains_is_served_version_by_version(self):
+        self.write("long.toml", self.TRAINS)
+        texts = self.write_text_files()
+        alone = self.start("train", "long.toml", "--data", texts, "--out",
+                           "alone")
+        alone.wait_line(lambda line: line.startswith("step 60/"))
+        alone.end(signal.SIGINT)
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        self.refuse(1, "serve", "learns", "--name", "three",
+                    names=["no folder learns", "no job 'learns'"])
+        train = self.start("train", "long.toml", "--data", texts, "--out",
+                           "out", "--name", "one")
+        self.wait_for_checkpoint()
+        served = self.start("serve", "learns", "--name", "three")
+        served.wait_line(lambda line: "is a training job" in line)
+        served.wait_line(lambda line: " is served at http://" in line)
+        self.assertEqual(json.loads(at["two"].get("/v1/models")[1])
+                         ["data"][0]["id"], "learns-served")
+        answers = self.across_versions(at["three"])
+        steps = sorted({a[0] for a in answers})
+        self.assertGreaterEqual(len(steps), 2, "no switch was seen")
+        for step, prompt, tokens in sorted({a[:3] for a in answers}):
+            expected = self.alone(prompt, tokens, temperature=0,
+                                  model=f"out/checkpoint/step-{step}")
+            self.assertEqual({a[3] for a in answers
+                              if a[:3] == (step, prompt, tokens)}, {expected})
+        self.assertIn("shoal_model_step", at["three"].get("/metrics")[1])
+        job = [j for j in json.loads(self.succeed("jobs", "--json", "--name",
+                                                  "two"))
+               if j["kind"] == "serve"][0]
+        self.assertGreaterEqual(job["version"], steps[-1])
+        served.end(signal.SIGINT)
+        train.end(signal.SIGINT)
+        self.training_lost_nothing()
+
+    def wait_for_checkpoint(self):
+        for _ in range(600):
+            jobs = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+            if jobs and "checkpoint" in jobs[0]:
+                return
+            time.sleep(0.2)
+        self.fail("no checkpoint came")
+
+    def across_versions(self, at):
+        """Requests, one after the other, until three versions have answered and a
+        long one has run on while newer requests got the next version. Step,
+        prompt, tokens and text of each."""
+        answers, crossed, end = [], [], time.monotonic() + DEADLINE_S
+
+        def go_on(prompt, tokens):
+            while time.monotonic() < end and not (
+                    crossed and len({a[0] for a in answers}) >= 3):
+                status, texts, step = self.stream_of_version(
+                    at, {"model": "learns-served", "prompt": prompt,
+                         "temperature": 0, "max_tokens": tokens})
+                answers.append((step, prompt, tokens,
+                                texts[0] if status == 200 else (status, texts)))
+                if max(a[0] for a in answers) > step:
+                    crossed.append(step)
+
+        threads = [threading.Thread(target=go_on, args=one)
+                   for one in ((PROMPTS[0], LONG), (PROMPTS[1], 40))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * DEADLINE_S)
+        self.assertTrue(crossed, "no stream ran across a switch")
+        return answers
+
+    @staticmethod
+    def stream_of_version(at, body):
+        """Like Endpoint.stream(), with the step that all events name."""
+        steps = set()
+        status, texts = at.stream(body, events=lambda event: steps.add(
+            event["system_fingerprint"]))
+        (step,) = steps
+        return status, texts, int(step.removeprefix("step-"))
+
+    def training_lost_nothing(self):
+        """The losses are those of the same run where nothing is served."""
+        def losses(out):
+            lines = (self.folder / out / "metrics.jsonl").read_text()
+            return {e["step"]: e["loss"] for e in map(json.loads,
+                                                      lines.splitlines())
+                    if "loss" in e and e.get("event", "step") == "step"}
+        alone, served = losses("alone"), losses("out")
+        self.assertGreaterEqual(len(alone), 60)
+        self.assertEqual(sorted(served), list(range(1, max(served) + 1)))
+        for step in sorted(alone)[:60]:
+            self.assertAlmostEqual(alone[step], served[step], 3, step)
 
     def mistakes(self, at):
         for body, status, param in (
