@@ -89,6 +89,11 @@ public:
                            std::uint64_t done_step, core::epoch since,
                            const std::string& cause = {}) = 0;
 
+  /// Proposes a view change: the served job takes this version, and keeps of the
+  /// others only that of step `keeps`.
+  virtual void propose_version(core::job_id, const core::model_version&,
+                               std::uint64_t /*keeps*/) {}
+
   /// Proposes a view change because nothing moves in the island's place of
   /// `since`: all participants begin anew.
   virtual void

@@ -50,7 +50,7 @@ FLOORS = [
     ["runtime/model/decode"],
     ["runtime/jobs"],
     ["runtime/model/hf", "runtime/observe", "runtime/wire"],
-    ["runtime", "runtime/links", "runtime/store"],
+    ["runtime", "runtime/links", "runtime/model/gguf", "runtime/store"],
     ["runtime/identity"],
     ["runtime/control"],
     ["runtime/node/state"],

@@ -64,6 +64,20 @@ look look_at(const blob_set::share& s, runtime::store& blobs) {
   return {};
 }
 
+/// The files of a manifest whose names are wanted.
+look look_at_some(const core::blob_digest& manifest, runtime::store& blobs,
+                  bool (*wanted)(const std::string& name)) {
+  if (!blobs.contains(manifest))
+    return {manifest, {}};
+  auto m = read_manifest(manifest, blobs);
+  if (!m)
+    return look_at_unusable(manifest, blobs);
+  for (const manifest_file& f : m->files)
+    if (wanted(f.name) && !blobs.contains(f.digest))
+      return {f.digest, {}};
+  return {};
+}
+
 /// Reads manifests, so it runs on the disk queue.
 look look_at(const blob_set& set, runtime::store& blobs) {
   for (const core::blob_digest& d : set.blobs)
@@ -75,15 +89,14 @@ look look_at(const blob_set& set, runtime::store& blobs) {
       return missing.empty() ? look_at_unusable(d, blobs)
                              : look{missing.front(), {}};
   }
-  for (const core::blob_digest& d : set.carried) {
-    if (!blobs.contains(d))
-      return {d, {}};
-    auto m = read_manifest(d, blobs);
-    if (!m)
-      return look_at_unusable(d, blobs);
-    for (const manifest_file& f : m->files)
-      if (carried_on(f.name) && !blobs.contains(f.digest))
-        return {f.digest, {}};
+  for (const core::blob_digest& d : set.carried)
+    if (const look l = look_at_some(d, blobs, carried_on); l.missing || l.wrong)
+      return l;
+  for (const core::blob_digest& d : set.weights) {
+    const look l = look_at_some(
+      d, blobs, [](const std::string& name) { return !of_optimizer(name); });
+    if (l.missing || l.wrong)
+      return l;
   }
   for (const blob_set::share& s : set.shares)
     if (const look l = look_at(s, blobs); l.missing || l.wrong)

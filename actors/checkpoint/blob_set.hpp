@@ -28,6 +28,8 @@ namespace shoal::actors {
 struct blob_set {
   std::vector<core::blob_digest> blobs;     ///< single ones
   std::vector<core::blob_digest> manifests; ///< with all their files
+  /// With all their files but those of an optimizer.
+  std::vector<core::blob_digest> weights;
   /// The files of a manifest that contain given tensors.
   struct part {
     core::blob_digest manifest{};

@@ -36,6 +36,12 @@ needed_checkpoints::manifests(runtime::context& node,
                               const core::job_entry& job,
                               const core::island_id& self) {
   digests out;
+  if (job.kind == core::job_kind::serve) {
+    if (job.state == core::job_state::running)
+      for (const core::model_version& v : core::served_versions(job))
+        out.insert(v.manifest);
+    return out;
+  }
   std::set<std::uint32_t> silent; // islands
   {
     const std::lock_guard lock(mutex_);
@@ -77,7 +83,8 @@ needed_checkpoints::of_others(runtime::context& node, const core::view& v,
       if (node.blobs().contains(m))
         if (const auto read = read_manifest(m, node.blobs()))
           for (const manifest_file& f : read->files)
-            out.insert(f.digest);
+            if (job.kind != core::job_kind::serve || !of_optimizer(f.name))
+              out.insert(f.digest);
     }
     if (job.state != core::job_state::running)
       continue;

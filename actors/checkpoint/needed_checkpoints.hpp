@@ -7,7 +7,9 @@
 // - of an island that runs here, those of the checkpoints that it holds, fetches
 //   or restores, and the shards that it lists (shard_list.hpp); until it has
 //   said so, of all checkpoints in its log;
-// - of a job that has ended, those of its last checkpoint, which is its result.
+// - of a job that has ended, those of its last checkpoint, which is its result;
+// - of a job that serves checkpoints, those of the versions that may have
+//   requests, without the optimizer's.
 //
 // Threads: any; of_others() blocks on the disk.
 #pragma once

@@ -59,6 +59,8 @@ public:
       if (running_.contains(j.id)) {
         needed_.insert(j.data);
         add_files(j.origin, needed_);
+        for (const core::model_version& version : j.versions)
+          add_files(version.manifest, needed_);
         for (const core::blob_digest& d : checkpoints(j.id))
           add_files(d, needed_);
         add_shards(folder() / core::job_text(j.id), needed_);

@@ -4,7 +4,9 @@
 #include "actors/serving/completion.hpp"
 #include "actors/serving/completion_rules.hpp"
 #include "actors/serving/gateway_metrics.hpp"
+#include "actors/serving/next_version.hpp"
 #include "actors/serving/served_model.hpp"
+#include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/random.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -86,6 +88,7 @@ private:
     std::shared_ptr<completion> answer;
     std::shared_ptr<client_watcher> watcher;
     std::shared_ptr<served_model> model;
+    std::shared_ptr<served_version> version;
     std::set<core::stream_id> streams;
     core::nanoseconds came = 0;
   };
@@ -110,15 +113,32 @@ private:
       }
       const auto model = at->second;
       at = models_.erase(at);
-      end_all(*model);
+      end_all(*model, nullptr,
+              "the model \"" + model->name() + "\" is not served any more");
+      for (const auto& go_on : std::exchange(model->waiting, {}))
+        go_on(); // they find no such model
     }
-    for (const auto& [id, model] : models_) {
-      const auto place =
-        std::ranges::find(m.plan->jobs, id, &core::assignment::job);
-      if (place != m.plan->jobs.end())
-        apply(model, model->streams().place(places_of(*place), members(),
-                                            steady_now()));
-    }
+    for (const auto& [id, model] : std::map(models_))
+      place(model, m);
+    tick_if_needed();
+  }
+
+  void place(const std::shared_ptr<served_model>& model,
+             const runtime::view_changed& m) {
+    const core::job_id id = model->entry().id;
+    for (const auto& gone :
+         model->set_versions(*core::find_job(*m.view, id), steady_now()))
+      end_all(*model, gone.get(),
+              "the version of \"" + model->name()
+                + "\" with which this request began is not served any more");
+    const auto place =
+      std::ranges::find(m.plan->jobs, id, &core::assignment::job);
+    if (place == m.plan->jobs.end())
+      return;
+    for (const auto& v : model->versions())
+      apply(model, *v,
+            v->streams.place(places_of(model->entry(), *place, v->is),
+                             members(), steady_now()));
   }
 
   bool add(const core::job_entry& e) {
@@ -156,14 +176,15 @@ private:
   }
 
   static std::vector<core::pipeline_place>
-  places_of(const core::assignment& a) {
+  places_of(const core::job_entry& job, const core::assignment& a,
+            const core::model_version& version) {
     std::vector<core::pipeline_place> out;
     for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
       const core::island_place& at = a.islands[i];
       if (at.replicas.empty())
         continue;
       core::pipeline_place& p = out.emplace_back();
-      p.header = {a.job, core::digest({a.job, i}, at), at.since, i};
+      p.header = version_header(job, i, at, version);
       for (const core::stage_place& s : at.replicas.front().stages)
         p.stages.push_back(s.lead().peer);
       p.speaker = p.stages.front();
@@ -171,18 +192,16 @@ private:
     return out;
   }
 
-  /// The model has ended.
-  void end_all(served_model& model) {
+  /// The model has ended, or only that version.
+  void end_all(served_model& model, const served_version* version,
+               const std::string& why) {
     std::vector<std::uint64_t> of;
     for (const auto& [id, r] : requests_)
-      if (r.model.get() == &model)
+      if (r.model.get() == &model
+          && (version == nullptr || r.version.get() == version))
         of.push_back(id);
     for (const std::uint64_t id : of)
-      fail(id,
-           openai::unavailable(
-             "the model \"" + model.name() + "\" is not served any more", 0));
-    for (const auto& go_on : std::exchange(model.waiting, {}))
-      go_on(); // they find no such model
+      fail(id, openai::unavailable(why, 0));
   }
 
   // Streams. --------------------------------------------------------------------
@@ -192,28 +211,40 @@ private:
     if (at == models_.end())
       return;
     const auto model = at->second;
-    const bool was_ready = model->streams().ready() > 0;
-    apply(model, model->streams().take(m.from, *m.message, steady_now()));
-    const bool ready = model->streams().ready() > 0;
-    if (ready != was_ready)
-      note(*model, ready ? "ready: all weights of a pipeline are loaded"
-                         : "waiting: no pipeline has all of its weights");
-  }
-
-  void
-  apply(const std::shared_ptr<served_model>& model, core::replay::effects e) {
-    for (core::serve_send& s : e.sends)
-      node_.send(s.to, std::move(s.what));
-    for (const core::stream_event& event : e.events)
-      on_event(model, event);
-    if (model->streams().size() > 0 && !ticking_) {
-      ticking_ = true;
-      delayed_send(this, gateway_tick_every, gateway_tick{});
+    for (const auto& v : std::vector(model->versions())) {
+      apply(model, *v, v->streams.take(m.from, *m.message, steady_now()));
+      const bool ready = v->streams.ready() > 0;
+      if (std::exchange(v->was_ready, ready) == ready)
+        continue;
+      const std::string step = model->config().follows == 0
+                                 ? std::string()
+                                 : " (step " + std::to_string(v->is.step) + ")";
+      note(*model, ready
+                     ? "ready: all weights of a pipeline are loaded" + step
+                     : "waiting: no pipeline has all of its weights" + step);
     }
   }
 
+  void apply(const std::shared_ptr<served_model>& model,
+             served_version& version, core::replay::effects e) {
+    for (core::serve_send& s : e.sends)
+      node_.send(s.to, std::move(s.what));
+    for (const core::stream_event& event : e.events)
+      on_event(model, version, event);
+    tick_if_needed();
+  }
+
+  /// While there are streams, or checkpoints to be looked for.
+  void tick_if_needed() {
+    const bool needed = std::ranges::any_of(models_, [](const auto& m) {
+      return m.second->streams() > 0 || m.second->config().follows != 0;
+    });
+    if (needed && !std::exchange(ticking_, true))
+      delayed_send(this, gateway_tick_every, gateway_tick{});
+  }
+
   void on_event(const std::shared_ptr<served_model>& model,
-                const core::stream_event& e) {
+                const served_version& version, const core::stream_event& e) {
     const auto at = streams_.find(e.stream);
     if (at == streams_.end())
       return;
@@ -230,7 +261,7 @@ private:
                   openai::invalid_request(
                     "the prompt and max_tokens have more tokens than the cache "
                     "of the model has room for ("
-                      + std::to_string(model->streams().room()) + ")",
+                      + std::to_string(version.streams.room()) + ")",
                     "prompt", "context_length_exceeded"));
     case core::stream_end::busy:
       return fail(s.request, openai::rate_limited(
@@ -254,7 +285,7 @@ private:
       hold(s.request, true);
       break;
     case outcome::choice_over:
-      drop_stream(*model, r, e.stream);
+      drop_stream(r, e.stream);
       break;
     case outcome::over:
       over(s.request);
@@ -266,10 +297,10 @@ private:
   }
 
   /// A stream that its choice does not need any more.
-  void drop_stream(served_model& model, request& r, core::stream_id id) {
+  void drop_stream(request& r, core::stream_id id) {
     streams_.erase(id);
     r.streams.erase(id);
-    for (core::serve_send& s : model.streams().cancel(id).sends)
+    for (core::serve_send& s : r.version->streams.cancel(id).sends)
       node_.send(s.to, std::move(s.what));
   }
 
@@ -277,9 +308,9 @@ private:
     const auto at = requests_.find(id);
     if (at == requests_.end())
       return;
-    const auto model = at->second.model;
+    const auto version = at->second.version;
     for (const core::stream_id s : std::set(at->second.streams))
-      for (core::serve_send& out : model->streams().hold(s, held).sends)
+      for (core::serve_send& out : version->streams.hold(s, held).sends)
         node_.send(out.to, std::move(out.what));
   }
 
@@ -311,7 +342,7 @@ private:
     request r = std::move(at->second);
     requests_.erase(at);
     for (const core::stream_id s : std::set(r.streams))
-      drop_stream(*r.model, r, s);
+      drop_stream(r, s);
   }
 
   void log(const request& r, const std::string& how) {
@@ -342,9 +373,19 @@ private:
 
   void on_tick() {
     ticking_ = false;
-    for (const auto& [id, model] : std::map(models_))
-      if (model->streams().size() > 0)
-        apply(model, model->streams().tick(steady_now()));
+    for (const auto& [id, model] : std::map(models_)) {
+      for (const auto& v : std::vector(model->versions()))
+        if (v->streams.size() > 0)
+          apply(model, *v, v->streams.tick(steady_now()));
+      if (model->config().follows == 0)
+        continue;
+      // Requests begin with the one before until this one is known to be ready.
+      const auto newest = model->versions().front();
+      if (model->versions().size() > 1)
+        apply(model, *newest, newest->streams.ask_how_they_are());
+      propose_next_version(node_, *model, steady_now());
+    }
+    tick_if_needed();
   }
 
   // Requests. -------------------------------------------------------------------
@@ -379,6 +420,8 @@ private:
     out.id = m.name();
     out.created = m.entry().submitted_ms / 1000;
     out.max_model_len = m.config().context;
+    if (m.config().follows != 0)
+      out.step = m.current()->is.step;
     return out;
   }
 
@@ -399,7 +442,7 @@ private:
       return;
     }
     for (const auto& [id, model] : models_)
-      if (model->streams().ready() == 0) {
+      if (model->current()->streams.ready() == 0) {
         x.respond(openai::unavailable(
           "the model \"" + model->name() + "\" is being loaded", 1));
         return;
@@ -452,10 +495,14 @@ private:
     head.id = "cmpl-" + core::job_text(id);
     head.created = unix_ms() / 1000;
     head.model = model->name();
+    const auto version = model->current();
+    if (model->config().follows != 0)
+      head.system_fingerprint = "step-" + std::to_string(version->is.step);
     const std::uint32_t max_tokens = asked.max_tokens, n = asked.n;
     request r;
     r.came = steady_now();
     r.model = model;
+    r.version = version;
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head),
       std::shared_ptr<const model::tokenizer>(model->text()->tokenizer),
@@ -496,7 +543,8 @@ private:
         a.ends = model->ends();
       a.how = how;
       a.how.seed = seed + i % n;
-      apply(model, model->streams().accept(ids[i], std::move(a), steady_now()));
+      apply(model, *version,
+            version->streams.accept(ids[i], std::move(a), steady_now()));
     }
   }
 

@@ -41,11 +41,16 @@ std::string metrics_text(
   out.kind("shoal_streams", "gauge");
   for (const auto& [id, model] : models)
     out.value("shoal_streams", "{model=\"" + label(model->name()) + "\"}",
-              model->streams().size());
+              model->streams());
+  out.kind("shoal_model_step", "gauge");
+  for (const auto& [id, model] : models)
+    if (model->config().follows != 0)
+      out.value("shoal_model_step", "{model=\"" + label(model->name()) + "\"}",
+                model->current()->is.step);
   const auto of_pipelines = [&](const char* name, auto value_of) {
     out.kind(name, "gauge");
     for (const auto& [id, model] : models)
-      for (const core::pipeline_report& r : model->streams().reports())
+      for (const core::pipeline_report& r : model->current()->streams.reports())
         out.value(name,
                   "{model=\"" + label(model->name()) + "\",pipeline=\""
                     + std::to_string(r.header.island) + "\"}",

@@ -2,6 +2,8 @@
 #include "actors/serving/serve_job.hpp"
 
 #include "actors/serving/stage_runner.hpp"
+#include "actors/serving/version_blobs.hpp"
+#include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/assignment.hpp"
 #include "runtime/core/serving/pipeline.hpp"
@@ -50,15 +52,14 @@ public:
     : caf::event_based_actor(cfg), config_(std::move(config)),
       node_(*config_.node), serve_(std::move(serve)),
       post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
-      weights_(node_, config_.entry.id, config_.entry.origin, serve_, *this,
-               post_),
       buffers_(std::make_shared<buffer_pool>(node_.links().memory())) {}
 
   const char* name() const override { return "serve job"; }
 
   caf::behavior make_behavior() override {
     set_exit_handler([this](const caf::exit_msg& m) {
-      dismiss();
+      for (const auto& s : served_)
+        dismiss(*s);
       quit(m.reason);
     });
     show_life();
@@ -127,13 +128,28 @@ private:
     node_.log().add(config_.entry.id, e);
   }
 
+  /// What one version of the model has here. Most models have only one.
+  struct served {
+    served(const core::model_version& v, serve_job_actor& owner)
+      : is(v), weights(owner.node_, owner.config_.entry.id, v.manifest,
+                       owner.serve_, owner, owner.post_) {}
+    core::model_version is;
+    core::job_header header;
+    served_weights weights;
+    std::map<std::uint32_t, std::shared_ptr<stage_runner>> runners;
+    std::unique_ptr<core::serving_pipeline>
+      pipeline;         ///< where the first stage is here
+    bool begun = false; ///< loads, or has loaded
+  };
+
   void on_view(const job_view& m) {
     lives();
     if (over_)
       return;
     if (!m.place) {
       over_ = true;
-      dismiss();
+      for (const auto& s : served_)
+        dismiss(*s);
       quit();
       return;
     }
@@ -143,18 +159,23 @@ private:
     const core::job_header header{config_.entry.id, core::digest(id, place),
                                   place.since, config_.island};
     if (header != header_) {
-      dismiss();
+      for (const auto& s : served_)
+        dismiss(*s);
       header_ = header;
-      begin(place);
-    } else if (pipeline_) {
-      send_all(pipeline_->set_members(member_set(), steady_now()));
+      set_stages(place);
     }
+    if (const core::job_entry* entry = core::find_job(*m.view, id.job))
+      set_versions(*entry, place);
+    for (const auto& s : served_)
+      if (s->pipeline)
+        send_all(s->pipeline->set_members(member_set(), steady_now()));
     const bool keeps =
       std::ranges::any_of(place.keepers, [&](const core::member_id& k) {
         return k.peer == node_.self();
       });
     if (std::exchange(keeps_, keeps) != keeps)
-      weights_.keep_all(keeps);
+      for (const auto& s : served_)
+        s->weights.keep_all(keeps);
     std::deque<runtime::serve_message_in> early;
     early.swap(early_);
     for (const auto& e : early)
@@ -166,40 +187,75 @@ private:
     return {all.begin(), all.end()};
   }
 
-  void dismiss() {
-    if (header_.digest != 0)
-      node_.links().cancel(header_.digest);
-    for (auto& [stage, runner] : runners_)
+  void dismiss(served& s) {
+    if (s.header.digest != 0)
+      node_.links().cancel(s.header.digest);
+    for (auto& [stage, runner] : s.runners)
       runner->end();
-    runners_.clear();
-    pipeline_.reset();
+    s.runners.clear();
+    s.pipeline.reset();
+    s.begun = false;
   }
 
-  void begin(const core::island_place& place) {
+  void set_stages(const core::island_place& place) {
     stages_.clear();
-    std::set<model::unit_index> units;
-    std::map<std::uint32_t, std::pair<model::unit_index, model::unit_index>>
-      mine;
-    if (!place.replicas.empty()) {
-      const auto& all = place.replicas.front().stages;
-      for (std::uint32_t s = 0; s < all.size(); ++s) {
-        stages_.push_back(all[s].lead().peer);
-        if (stages_.back() != node_.self())
-          continue;
-        const model::unit_index head = weights_.layout()->head_unit();
-        const model::unit_index first =
-          s == 0 ? 0 : model::unit_index(all[s].first_block) + 1;
-        const model::unit_index last =
-          s + 1 == all.size() ? head + 1
-                              : model::unit_index(all[s].last_block) + 1;
-        mine[s] = {first, last};
-        for (model::unit_index u = first; u < last; ++u)
-          units.insert(u);
-      }
-    }
+    mine_.clear();
     if (!place.why_waiting.empty())
       note("waiting: " + place.why_waiting);
-    weights_.want(units);
+    if (place.replicas.empty())
+      return;
+    const auto& all = place.replicas.front().stages;
+    for (std::uint32_t s = 0; s < all.size(); ++s) {
+      stages_.push_back(all[s].lead().peer);
+      if (stages_.back() != node_.self())
+        continue;
+      const model::unit_index head =
+        model::unit_index(config_.entry.blocks) + 1;
+      mine_[s] = {s == 0 ? 0 : model::unit_index(all[s].first_block) + 1,
+                  s + 1 == all.size()
+                    ? head + 1
+                    : model::unit_index(all[s].last_block) + 1};
+    }
+  }
+
+  /// The versions of the newest view: the newest one begins at once, another one
+  /// if it had begun in another place, or is asked for.
+  void
+  set_versions(const core::job_entry& entry, const core::island_place& place) {
+    const auto all = core::served_versions(entry);
+    std::vector<std::shared_ptr<served>> next;
+    for (const core::model_version& v : all) {
+      const auto old = std::ranges::find_if(
+        served_, [&](const auto& s) { return s->is == v; });
+      if (old != served_.end()) {
+        next.push_back(std::move(*old));
+        served_.erase(old);
+      } else {
+        next.push_back(std::make_shared<served>(v, *this));
+        if (keeps_)
+          next.back()->weights.keep_all(true);
+      }
+      next.back()->header = version_header(entry, config_.island, place, v);
+    }
+    for (const auto& gone : served_) {
+      dismiss(*gone);
+      drop_version(node_, config_, view_, gone->is.manifest);
+    }
+    served_ = std::move(next);
+    if (!served_.front()->begun)
+      begin(*served_.front());
+    for (const auto& s : served_)
+      if (mine_.empty() && !s->begun)
+        s->weights.want({});
+  }
+
+  void begin(served& s) {
+    s.begun = true;
+    std::set<model::unit_index> units;
+    for (const auto& [stage, range] : mine_)
+      for (model::unit_index u = range.first; u < range.second; ++u)
+        units.insert(u);
+    s.weights.want(units);
     if (!stages_.empty() && stages_.front() == node_.self()) {
       core::batcher_limits limits;
       limits.pages = std::uint32_t(core::pages_for(serve_.cache_tokens));
@@ -208,22 +264,23 @@ private:
       limits.passes_max = std::uint32_t(stages_.size());
       limits.running_max = std::uint32_t(serve_.streams_max);
       limits.waiting_max = std::uint32_t(serve_.queue_max);
-      pipeline_ = std::make_unique<core::serving_pipeline>(
-        core::pipeline_config{header_, stages_, limits});
-      send_all(pipeline_->set_members(member_set(), steady_now()));
+      s.pipeline = std::make_unique<core::serving_pipeline>(
+        core::pipeline_config{s.header, stages_, limits});
+      send_all(s.pipeline->set_members(member_set(), steady_now()));
     }
-    for (const auto& [stage, range] : mine)
-      weights_.make_stage(
+    for (const auto& [stage, range] : mine_)
+      s.weights.make_stage(
         range.first, range.second,
-        [this, stage = stage](std::shared_ptr<loaded_stage> made) {
-          loaded(stage, std::move(made));
+        [this, stage = stage, &s = s](std::shared_ptr<loaded_stage> made) {
+          loaded(s, stage, std::move(made));
         });
   }
 
-  void loaded(std::uint32_t stage, std::shared_ptr<loaded_stage> made) {
+  void
+  loaded(served& s, std::uint32_t stage, std::shared_ptr<loaded_stage> made) {
     runner_config c;
     c.node = &node_;
-    c.header = header_;
+    c.header = s.header;
     c.stage = stage;
     c.stages = stages_;
     c.model = std::move(made);
@@ -233,47 +290,64 @@ private:
       note(why + ": the pipeline begins anew");
       node_.propose_retry({config_.entry.id, config_.island}, header_.since);
     };
-    runners_[stage] = std::make_shared<stage_runner>(std::move(c));
+    s.runners[stage] = std::make_shared<stage_runner>(std::move(c));
     node_.send(stages_.front(),
-               core::serve_message(core::serve_ready{header_, stage}));
+               core::serve_message(core::serve_ready{s.header, stage}));
     note("stage " + std::to_string(stage + 1) + " of "
-         + std::to_string(stages_.size()) + " is loaded");
+         + std::to_string(stages_.size()) + " is loaded"
+         + (serve_.follows == 0 ? ""
+                                : ", with step " + std::to_string(s.is.step)));
+  }
+
+  /// Messages of a newer place, or of a version that the newest view does not
+  /// have yet.
+  void keep_for_later(const runtime::serve_message_in& m) {
+    early_.push_back(m);
+    if (early_.size() > early_max)
+      early_.pop_front();
   }
 
   void on_message(const runtime::serve_message_in& m) {
     const core::job_header& h = core::header(*m.message);
-    if (h.since > header_.since) {
-      early_.push_back(m);
-      if (early_.size() > early_max)
-        early_.pop_front();
+    const auto at = std::ranges::find_if(
+      served_, [&](const auto& s) { return s->header == h; });
+    if (at == served_.end()) {
+      if (h.since > header_.since
+          || (h.since == header_.since && serve_.follows != 0))
+        keep_for_later(m);
       return;
     }
-    if (h != header_)
-      return;
+    served& s = **at;
+    if (!s.begun)
+      begin(s); // an older version still has requests
     if (std::holds_alternative<core::serve_ask>(*m.message)) {
-      for (const auto& [stage, runner] : runners_)
+      for (const auto& [stage, runner] : s.runners)
         node_.send(m.from,
-                   core::serve_message(core::serve_ready{header_, stage}));
+                   core::serve_message(core::serve_ready{s.header, stage}));
     } else if (const auto* p = std::get_if<core::serve_pass>(m.message.get())) {
       if (!stages_.empty() && m.from == stages_.front())
-        for (const auto& [stage, runner] : runners_)
+        for (const auto& [stage, runner] : s.runners)
           runner->take(m.from, *p);
-    } else if (pipeline_) {
-      send_all(pipeline_->take(m.from, *m.message, steady_now()));
+    } else if (s.pipeline) {
+      send_all(s.pipeline->take(m.from, *m.message, steady_now()));
     }
   }
 
   void on_tick() {
     ticking_ = false;
     lives();
-    if (pipeline_)
-      send_all(pipeline_->tick(steady_now()));
+    for (const auto& s : served_)
+      if (s->pipeline)
+        send_all(s->pipeline->tick(steady_now()));
   }
 
   void send_all(core::serve_sends sends) {
     for (core::serve_send& s : sends)
       node_.send(s.to, std::move(s.what));
-    if (pipeline_ && pipeline_->busy() && !ticking_) {
+    const bool busy = std::ranges::any_of(served_, [](const auto& s) {
+      return s->pipeline && s->pipeline->busy();
+    });
+    if (busy && !ticking_) {
       ticking_ = true;
       delayed_send(this, tick_every, serve_tick{});
     }
@@ -283,14 +357,14 @@ private:
   runtime::context& node_;
   const runtime::serve_config serve_;
   poster post_;
-  served_weights weights_;
   std::shared_ptr<buffer_pool> buffers_;
   std::shared_ptr<const core::view> view_;
   core::job_header header_; ///< of the newest place
   std::vector<core::peer_id> stages_;
-  std::map<std::uint32_t, std::shared_ptr<stage_runner>> runners_;
-  std::unique_ptr<core::serving_pipeline>
-    pipeline_; ///< where the first stage is here
+  /// Units [first, second) of the stages here.
+  std::map<std::uint32_t, std::pair<model::unit_index, model::unit_index>>
+    mine_;
+  std::vector<std::shared_ptr<served>> served_; ///< newest first
   std::deque<runtime::serve_message_in> early_;
   std::uint64_t notes_ = 0;
   bool keeps_ = false; ///< all files of the model

@@ -8,6 +8,7 @@
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace shoal::actors {
@@ -58,6 +59,40 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
 }
 
 } // namespace
+
+const std::shared_ptr<served_version>& served_model::current() const {
+  for (const auto& v : versions_)
+    if (v->streams.ready() > 0)
+      return v;
+  return versions_.front();
+}
+
+std::vector<std::shared_ptr<served_version>>
+served_model::set_versions(const core::job_entry& entry,
+                           core::nanoseconds now) {
+  std::vector<std::shared_ptr<served_version>> old;
+  old.swap(versions_);
+  for (const core::model_version& is : core::served_versions(entry)) {
+    const auto at =
+      std::ranges::find_if(old, [&](const auto& v) { return v->is == is; });
+    if (at != old.end()) {
+      versions_.push_back(std::move(*at));
+      old.erase(at);
+    } else {
+      versions_.push_back(std::make_shared<served_version>());
+      versions_.back()->is = is;
+      versions_.back()->since = versions_.back()->idle_since = now;
+    }
+  }
+  return old;
+}
+
+std::size_t served_model::streams() const {
+  std::size_t all = 0;
+  for (const auto& v : versions_)
+    all += v->streams.size();
+  return all;
+}
 
 std::vector<core::token_id> served_model::ends() const {
   if (text_ && text_->defaults.eos_token_ids)

@@ -1,7 +1,8 @@
 // actors/serving/served_model.hpp -- a served model as a gateway knows it.
 //
 // Its tokenizer and sampling defaults come from the files of the model, which
-// are fetched from any member; its streams are core::replay's.
+// are fetched from any member; the streams of each of its versions are
+// core::replay's.
 //
 // Threads: the gateway's; files are read on the disk queue.
 // Errors:  while files cannot be fetched, requests wait.
@@ -31,10 +32,24 @@ struct model_text {
   model::generation_defaults defaults;
 };
 
+/// A version of a model: its streams, and how its pipelines are.
+struct served_version {
+  core::model_version is;
+  core::replay streams;
+  bool was_ready = false;
+  /// Since when it has had no stream at any gateway, as far as known here.
+  core::nanoseconds idle_since = 0;
+  /// Since when it has been served, as known here.
+  core::nanoseconds since = 0;
+};
+
 class served_model {
 public:
   served_model(core::job_entry entry, runtime::serve_config config)
-    : entry_(std::move(entry)), config_(std::move(config)) {}
+    : entry_(std::move(entry)), config_(std::move(config)) {
+    versions_.push_back(std::make_shared<served_version>());
+    versions_.back()->is = core::served_versions(entry_).front();
+  }
 
   const core::job_entry& entry() const noexcept { return entry_; }
   const runtime::serve_config& config() const noexcept { return config_; }
@@ -43,8 +58,27 @@ public:
   const std::shared_ptr<const model_text>& text() const noexcept {
     return text_;
   }
-  core::replay& streams() noexcept { return streams_; }
-  const core::replay& streams() const noexcept { return streams_; }
+  /// Newest first; at least one.
+  const std::vector<std::shared_ptr<served_version>>&
+  versions() const noexcept {
+    return versions_;
+  }
+  /// The version with which a request begins: the newest that is ready; if none
+  /// is, the newest.
+  const std::shared_ptr<served_version>& current() const;
+  /// Takes the versions of a view. @returns those that are gone
+  std::vector<std::shared_ptr<served_version>>
+  set_versions(const core::job_entry& entry, core::nanoseconds now);
+  /// Streams of all versions.
+  std::size_t streams() const;
+
+  /// Where it follows a job: the newest checkpoint of that job, as far as its log
+  /// on this node says.
+  struct followed {
+    std::uint64_t next = 0; ///< to be read of the log
+    std::optional<core::model_version> newest;
+    core::nanoseconds proposed = 0;
+  } follows;
 
   /// Tokens that end a sequence.
   std::vector<core::token_id> ends() const;
@@ -60,7 +94,7 @@ private:
   core::job_entry entry_;
   runtime::serve_config config_;
   std::shared_ptr<const model_text> text_;
-  core::replay streams_;
+  std::vector<std::shared_ptr<served_version>> versions_;
 };
 
 } // namespace shoal::actors

@@ -18,7 +18,13 @@ served_weights::served_weights(runtime::context& node, core::job_id job,
                                runtime::serve_config config,
                                weights_owner& owner, poster post)
   : node_(node), job_(job), manifest_(manifest), config_(std::move(config)),
-    owner_(owner), post_(std::move(post)),
+    owner_(owner), post_([post = std::move(post), here = std::weak_ptr(alive_)](
+                           std::function<void()> run) {
+      post([here, run = std::move(run)] {
+        if (!here.expired())
+          run();
+      });
+    }),
     layout_(std::make_shared<const model::unit_layout>(config_.model)) {
 }
 
@@ -32,6 +38,13 @@ void served_weights::want(const std::set<model::unit_index>& units) {
     tied_ = std::make_shared<model::weights_by_name>();
   loading_ = false;
   load_next();
+}
+
+void served_weights::run_later(std::function<void()> run) {
+  owner_.run_later([here = std::weak_ptr(alive_), run = std::move(run)] {
+    if (!here.expired())
+      run();
+  });
 }
 
 void served_weights::make_stage(model::unit_index first, model::unit_index last,
@@ -48,7 +61,7 @@ void served_weights::keep_all(bool keep) {
 
 void served_weights::fetch_all_files(std::uint64_t turn) {
   blob_set set;
-  set.manifests.push_back(manifest_);
+  set.weights.push_back(manifest_);
   fetch_all(node_, std::move(set), owner_.members(),
             [this, turn, post = post_](std::error_code error) {
               post([this, turn, error] {
@@ -59,7 +72,7 @@ void served_weights::fetch_all_files(std::uint64_t turn) {
                              + error.message());
                   return;
                 }
-                owner_.run_later([this, turn] {
+                run_later([this, turn] {
                   if (turn == keeping_)
                     fetch_all_files(turn);
                 });
@@ -98,7 +111,7 @@ void served_weights::fetch(model::unit_index unit) {
                                          + error.message() + "; trying again";
                 if (text != said_)
                   owner_.say(said_ = text);
-                owner_.run_later([this, unit, turn] {
+                run_later([this, unit, turn] {
                   if (turn == turn_)
                     fetch(unit);
                 });

@@ -4,7 +4,8 @@
 // loads them, and makes stages of them. Units stay while they are wanted, so a
 // new place loads only what is new.
 //
-// Threads: the owner's; work runs on the disk and device queues.
+// Threads: the owner's; work runs on the disk and device queues, and may end
+//          after this is gone.
 // Errors:  what no peer has now is asked for again each second, and said; a
 //          damaged file is fetched again; weights that cannot be read are told to
 //          the owner, who ends the job.
@@ -54,6 +55,8 @@ public:
   served_weights(runtime::context& node, core::job_id job,
                  core::blob_digest manifest, runtime::serve_config config,
                  weights_owner& owner, poster post);
+  served_weights(const served_weights&) = delete;
+  served_weights& operator=(const served_weights&) = delete;
 
   const std::shared_ptr<const model::unit_layout>& layout() const noexcept {
     return layout_;
@@ -86,12 +89,15 @@ private:
   void fetch(model::unit_index unit);
   void read(model::unit_index unit);
   void make_if_complete();
+  void run_later(std::function<void()> run);
 
   runtime::context& node_;
   core::job_id job_;
   core::blob_digest manifest_;
   runtime::serve_config config_;
   weights_owner& owner_;
+  /// What is posted finds out by it whether this still exists.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   poster post_;
   std::shared_ptr<const model::unit_layout> layout_;
   std::set<model::unit_index> wanted_;

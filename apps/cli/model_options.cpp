@@ -6,9 +6,10 @@ namespace shoal::apps {
 void add_model(CLI::App& app, command_set& set, runners& run) {
   generate_command& g = set.generate;
   CLI::App* c = app.add_subcommand("generate", "continue a prompt");
-  c->add_option("MODEL_DIR", g.model,
-                "Hugging Face directory, or the folder of a run: of one that "
-                "has not ended, its newest checkpoint")
+  c->add_option(
+     "MODEL_DIR", g.model,
+     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
+     "has not ended, its newest checkpoint")
     ->required();
   c->add_option_function<std::string>(
      "--prompt", [&g](const std::string& text) { g.prompt = text; },
@@ -56,9 +57,10 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
 
   eval_command& e = set.eval;
   c = app.add_subcommand("eval", "mean loss of a model over text");
-  c->add_option("MODEL_DIR", e.model,
-                "Hugging Face directory, or the folder of a run: of one that "
-                "has not ended, its newest checkpoint")
+  c->add_option(
+     "MODEL_DIR", e.model,
+     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
+     "has not ended, its newest checkpoint")
     ->required();
   c->add_option(
      "--data", e.data,

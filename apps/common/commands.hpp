@@ -140,7 +140,7 @@ int run_train(const train_options& o);
 struct serve_options {
   node_address at;
   std::filesystem::path model;
-  std::string name;               ///< empty: that of the folder
+  std::string name;               ///< empty: that of the folder or job
   std::uint32_t pipelines = 1;    ///< that serve the model side by side
   std::int32_t stages = -1;       ///< of each; -1: as few as it needs
   std::string quantize;           ///< "bf16", "q8", "q4"; empty: as stored

@@ -1,6 +1,7 @@
 // apps/node/cmd_jobs.cpp -- jobs, cancel, attach, recover.
 #include "apps/common/commands.hpp"
 #include "apps/common/report.hpp"
+#include "apps/remote/found_job.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp"
@@ -36,66 +37,6 @@ constexpr std::chrono::seconds ask_again{5};
 /// How long a job that is off the list is waited for: two shoals that meet are
 /// one within a few seconds.
 constexpr std::chrono::seconds listed_again_max{15};
-
-/// A line for a job in a list to choose from.
-std::string job_line(const json& job) {
-  const auto since = job["submitted_unix_ms"].get<std::uint64_t>();
-  const std::string age =
-    since == 0
-      ? ""
-      : ", " + core::age_text(unix_ms() - std::int64_t(since)) + " old";
-  return text_of(job, "id") + "  " + text_of(job, "name") + "  "
-         + text_of(job, "state")
-         + (serves(job)
-              ? ", served a model"
-              : " at step " + std::to_string(job["step"].get<std::uint64_t>()))
-         + age;
-}
-
-struct found_job {
-  core::job_id id = 0;
-  std::string text; ///< its id as text
-  std::string wrong;
-};
-
-enum class which { any, running_first, running };
-
-/// Finds the job that a user means: an id, a prefix of one, or a name. If
-/// several match, they are listed instead of guessing. A command that watches a
-/// job prefers a running one to those that have ended (`running_first`). A
-/// command for `running` jobs uses others only to report that they have ended.
-found_job find_job(const json& status, const std::string& wanted,
-                   which among = which::any) {
-  std::vector<const json*> fit;
-  for (const json& j : status["jobs"])
-    if (!wanted.empty()
-        && (text_of(j, "id").starts_with(wanted)
-            || text_of(j, "name") == wanted)) // a name may look like an id
-      fit.push_back(&j);
-  const auto ended = [](const json* j) {
-    return text_of(*j, "state") != "running";
-  };
-  const bool alike = std::ranges::all_of(fit, [&](const json* j) {
-    return text_of(*j, "name") == text_of(*fit.front(), "name");
-  });
-  if ((among == which::running || (among == which::running_first && alike))
-      && !std::ranges::all_of(fit, ended))
-    std::erase_if(fit, ended);
-  if (fit.empty())
-    return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
-  if (fit.size() > 1) {
-    std::string list;
-    for (const json* j : fit)
-      list += "\n  " + job_line(*j);
-    return {
-      0, {}, "'" + wanted + "' fits several jobs; give more of the id:" + list};
-  }
-  const std::string id = text_of(*fit.front(), "id");
-  std::array<std::uint8_t, sizeof(core::job_id)> bytes{};
-  if (!core::from_hex(id, bytes))
-    return {0, {}, "the node calls the job '" + id + "', which is no id"};
-  return {std::stoull(id, nullptr, 16), id, {}};
-}
 
 } // namespace
 

@@ -107,7 +107,9 @@ int run_served_plan(const plan_options& o) {
   if (!where)
     return exit_usage;
   const core::assignment plan =
-    planned(where->view, served_entry(o.serve, *model, served_name(o.serve)));
+    planned(where->view,
+            served_entry(o.serve, *model,
+                         served_name(o.serve, name_of_files(o.serve.model))));
   if (core::waits(plan))
     return fits_nowhere("the model", plan);
   const planned_serving all{where->view, plan, *model,

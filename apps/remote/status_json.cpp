@@ -41,6 +41,7 @@ const json& pattern() {
                            {"steps", 0u},
                            {"loss", 0.5},
                            {"tokens_per_s", 0.5},
+                           {"version?", 0u},
                            {"plan?", ""},
                            {"waiting?", ""},
                            {"cause?", ""},

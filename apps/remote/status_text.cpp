@@ -132,6 +132,13 @@ void put_versions(std::string& out, const json& status) {
   }
 }
 
+/// Of a training job that is served: which checkpoint is.
+std::string version_of(const json& job) {
+  return job.contains("version")
+           ? ", step " + std::to_string(job["version"].get<std::uint64_t>())
+           : "";
+}
+
 /// A peer's work for a job, in lines of its own. The shoal counts stages in
 /// blocks; users know them as layers of the model.
 void put_work(std::string& out, const json& peer, const json& job) {
@@ -142,8 +149,9 @@ void put_work(std::string& out, const json& peer, const json& job) {
       if (text_of(stage, "id") != text_of(peer, "id"))
         continue;
       if (serves(job))
-        put(out, "  serves %s (%s), stage %zu of %zu, ", text(job, "name"),
-            begin_of(job["id"], 8).c_str(), s + 1, replicas[r].size());
+        put(out, "  serves %s (%s)%s, stage %zu of %zu, ", text(job, "name"),
+            begin_of(job["id"], 8).c_str(), version_of(job).c_str(), s + 1,
+            replicas[r].size());
       else
         put(out, "  trains job %s (%s), replica %zu stage %zu, ",
             text(job, "name"), begin_of(job["id"], 8).c_str(), r, s);

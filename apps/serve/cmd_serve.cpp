@@ -1,10 +1,12 @@
-// apps/serve/cmd_serve.cpp -- serve: uploads a model, submits the job that serves
-// it, shows its requests.
+// apps/serve/cmd_serve.cpp -- serve: uploads a model, or finds the training job that
+// is named; submits the job that serves it, shows its requests.
 //
 // Without a local node one is started in this process: the same view, plan and
 // actors, in a temporary directory.
+#include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/remote/embedded_node.hpp"
+#include "apps/remote/found_job.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/serve/serve_events.hpp"
@@ -19,13 +21,16 @@
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -45,6 +50,12 @@ public:
   explicit serving(const serve_options& o) : o_(o) {}
 
   int run() {
+    std::error_code error;
+    return fs::exists(o_.model, error) ? run_folder() : run_job();
+  }
+
+private:
+  int run_folder() {
     auto folder = model_in(o_.model);
     if (!folder)
       return fail(folder.message());
@@ -53,20 +64,151 @@ public:
       return fail(config.message());
     if (auto whole = check_model(*folder, watch_work()); !whole)
       return fail(whole.message());
+    if (const int wrong = connected(); wrong != exit_done)
+      return wrong;
+    const put_pieces put =
+      [this](std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest) -> model::status {
+      if (client_->put_pieces(pieces, digest))
+        return failure{client_->text()};
+      return model::done{};
+    };
+    const auto upload = [&](core::job_entry& entry) -> model::status {
+      auto sent = upload_model(*folder, 0, put);
+      if (!sent)
+        return sent.why();
+      entry.origin = sent->manifest;
+      entry.origin_bytes = sent->bytes;
+      return model::done{};
+    };
+    if (auto sent = submit(*config, name_of_files(o_.model), upload); !sent)
+      return fail(sent.message());
+    return follow();
+  }
+
+  /// A job whose checkpoints are served.
+  struct followed {
+    std::string name;
+    core::job_id id = 0;
+    std::uint64_t step = 0;
+    core::blob_digest manifest{};
+    std::vector<std::byte> listing; ///< the manifest
+    std::uint64_t bytes = 0;
+    runtime::serve_config config;
+  };
+
+  int run_job() {
+    if (const int wrong = connected(); wrong != exit_done)
+      return wrong;
+    auto job = find_followed();
+    if (!job)
+      return fail(job.message());
+    say("notice", "\"" + job->name
+                    + "\" is a training job: serving its newest checkpoint, of "
+                      "step "
+                    + std::to_string(job->step) + ", and each newer one");
+    const auto give = [&](core::job_entry& entry) -> model::status {
+      entry.origin = job->manifest;
+      entry.origin_bytes = job->bytes;
+      entry.origin_step = job->step;
+      if (client_->put_blob(job->listing, entry.origin))
+        return failure{client_->text()};
+      return model::done{};
+    };
+    if (auto sent = submit(job->config, job->name + "-served", give); !sent)
+      return fail(sent.message());
+    return follow();
+  }
+
+  model::result<followed> find_followed() {
+    const std::string wanted = o_.model.string();
+    const auto status = status_of(*client_);
+    if (!status)
+      return status.why();
+    const found_job found = find_job(*status, wanted, which::running_first);
+    if (!found.wrong.empty())
+      return failure{"there is no folder " + core::shown(wanted) + ", and "
+                     + found.wrong};
+    const auto is_it = [&](const status_json& j) {
+      return text_of(j, "id") == found.text;
+    };
+    const status_json& job = *std::ranges::find_if((*status)["jobs"], is_it);
+    followed out;
+    out.name = text_of(job, "name");
+    out.id = found.id;
+    if (text_of(job, "kind") != "train")
+      return failure{"job " + out.name
+                     + " serves a model: only the checkpoints "
+                       "of a job that trains can be served"};
+    if (!job.contains("checkpoint")
+        || !core::from_hex(text_of(job["checkpoint"], "digest"), out.manifest))
+      return failure{"job " + out.name
+                     + " has no checkpoint yet (one comes every "
+                       "checkpoint.interval steps)"};
+    out.step = job["checkpoint"]["step"].get<std::uint64_t>();
+    if (auto read = read_checkpoint(out); !read)
+      return failure{"the checkpoint of step " + std::to_string(out.step)
+                     + " of job " + out.name + ": " + read.message()};
+    return out;
+  }
+
+  model::status read_checkpoint(followed& job) {
+    if (auto ok = get(job.manifest, actors::manifest_bytes_max, job.listing);
+        !ok)
+      return ok.why();
+    const auto text = [](const std::vector<std::byte>& bytes) {
+      return std::string_view(reinterpret_cast<const char*>(bytes.data()),
+                              bytes.size());
+    };
+    const auto listed = actors::parse_manifest(text(job.listing));
+    if (!listed)
+      return listed.why();
+    job.bytes = listed->total_bytes();
+    const actors::manifest_file* file = listed->find("config.json");
+    if (file == nullptr)
+      return failure{"it has no config.json"};
+    std::vector<std::byte> bytes;
+    if (auto ok = get(file->digest, model::header_bytes_max, bytes); !ok)
+      return ok.why();
+    const auto config = model::parse_config(text(bytes), "config.json");
+    if (!config)
+      return config.why();
+    // Checkpoints of a run are f32.
+    auto described = describe_served(o_, *config, sizeof(float));
+    if (!described)
+      return described.why();
+    job.config = *described;
+    job.config.follows = job.id;
+    return model::done{};
+  }
+
+  model::status get(const core::blob_digest& digest, std::size_t bytes_max,
+                    std::vector<std::byte>& out) {
+    const auto error =
+      client_->get_blob(digest, [&](std::span<const std::byte> piece) {
+        if (out.size() + piece.size() > bytes_max)
+          return std::make_error_code(std::errc::file_too_large);
+        out.insert(out.end(), piece.begin(), piece.end());
+        return std::error_code();
+      });
+    if (error)
+      return failure{client_->text()};
+    return model::done{};
+  }
+
+  /// @returns exit_done, or what the command ends with
+  int connected() {
     try {
-      if (auto connected = connect(); !connected)
-        return fail(connected.message());
+      if (auto done = connect(); !done)
+        return fail(done.message());
     } catch (const runtime::usage_error& e) {
       return fail(e.what(), exit_usage);
     } catch (const std::exception& e) {
       return fail(e.what());
     }
-    if (auto sent = submit(*folder, *config); !sent)
-      return fail(sent.message());
-    return follow();
+    return exit_done;
   }
 
-private:
   int fail(const std::string& text, int code = exit_failed) {
     std::cerr << "shoal: " << text << "\n";
     return code;
@@ -109,8 +251,11 @@ private:
     return model::done{};
   }
 
+  /// @param usual_name without --as
+  /// @param weights gives the entry its weights
   model::status
-  submit(const fs::path& folder, const runtime::serve_config& config) {
+  submit(const runtime::serve_config& config, const std::string& usual_name,
+         const std::function<model::status(core::job_entry&)>& weights) {
     std::string text;
     if (client_->status(text))
       return failure{client_->text()};
@@ -124,7 +269,7 @@ private:
         if (job["state"] == "running")
           running.insert(job["name"].get<std::string>());
     }
-    name_ = served_name(o_);
+    name_ = served_name(o_, usual_name);
     if (running.contains(name_))
       return failure{"a job named \"" + name_
                      + "\" is running: choose another name by --as, or end it "
@@ -137,18 +282,8 @@ private:
       if (const std::string why = core::never_fits(view_of(*status), entry);
           !why.empty())
         return failure{why}; // before a model is uploaded, which may take long
-    const put_pieces put =
-      [this](std::span<const std::span<const std::byte>> pieces,
-             core::blob_digest& digest) -> model::status {
-      if (client_->put_pieces(pieces, digest))
-        return failure{client_->text()};
-      return model::done{};
-    };
-    auto sent = upload_model(folder, 0, put);
-    if (!sent)
-      return sent.why();
-    entry.origin = sent->manifest;
-    entry.origin_bytes = sent->bytes;
+    if (auto given = weights(entry); !given)
+      return given;
     if (client_->submit(entry, job_))
       return failure{client_->text()};
     return model::done{};

@@ -47,12 +47,29 @@ stored_bytes(const fs::path& folder, const model::model_config& config) {
   return std::uint64_t{4};
 }
 
+model::result<model::model_config> config_in(const fs::path& file) {
+  if (file.extension() == ".toml") {
+    run_options only;
+    only.run_file = file;
+    auto run = load_run_without_text(only);
+    if (!run)
+      return run.why();
+    return run->model;
+  }
+  auto text = model::read_file(file, config_bytes_max);
+  if (!text)
+    return text.why();
+  return model::parse_config(*text, file.string(), "");
+}
+
+} // namespace
+
 model::result<runtime::serve_config>
-with_options(const serve_options& o, const model::model_config& config,
-             std::uint64_t bytes) {
+describe_served(const serve_options& o, const model::model_config& config,
+                std::uint64_t stored_bytes) {
   runtime::serve_config c;
   c.model = config;
-  c.stored_bytes = bytes;
+  c.stored_bytes = stored_bytes;
   for (const auto type : {kernels::weight_type::bf16, kernels::weight_type::q8,
                           kernels::weight_type::q4})
     if (o.quantize == kernels::name_of(type))
@@ -77,23 +94,6 @@ with_options(const serve_options& o, const model::model_config& config,
   return c;
 }
 
-model::result<model::model_config> config_in(const fs::path& file) {
-  if (file.extension() == ".toml") {
-    run_options only;
-    only.run_file = file;
-    auto run = load_run_without_text(only);
-    if (!run)
-      return run.why();
-    return run->model;
-  }
-  auto text = model::read_file(file, config_bytes_max);
-  if (!text)
-    return text.why();
-  return model::parse_config(*text, file.string(), "");
-}
-
-} // namespace
-
 model::result<runtime::serve_config>
 describe_served(const serve_options& o, const fs::path& folder) {
   auto config = model::load_config(folder);
@@ -102,7 +102,7 @@ describe_served(const serve_options& o, const fs::path& folder) {
   auto bytes = stored_bytes(folder, *config);
   if (!bytes)
     return bytes.why();
-  return with_options(o, *config, *bytes);
+  return describe_served(o, *config, *bytes);
 }
 
 model::result<runtime::serve_config>
@@ -117,16 +117,18 @@ describe_without_weights(const serve_options& o) {
   auto config = config_in(o.model);
   if (!config)
     return config.why();
-  return with_options(o, *config, named_bytes(*config));
+  return describe_served(o, *config, named_bytes(*config));
 }
 
-std::string served_name(const serve_options& o) {
-  std::string name = o.name;
-  if (name.empty()) {
-    std::error_code error;
-    name = fs::canonical(o.model, error).filename().string();
-  }
-  return core::shown(name, core::limits::name_bytes_max);
+std::string name_of_files(const fs::path& model) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(model, error);
+  return fs::is_regular_file(whole, error) ? whole.stem() : whole.filename();
+}
+
+std::string served_name(const serve_options& o, const std::string& usual) {
+  return core::shown(o.name.empty() ? usual : o.name,
+                     core::limits::name_bytes_max);
 }
 
 core::job_entry

@@ -22,13 +22,22 @@ namespace shoal::apps {
 model::result<runtime::serve_config>
 describe_served(const serve_options& o, const std::filesystem::path& folder);
 
+/// A model of which only the shape is here. @param stored_bytes of a value of the
+/// blocks' matrices
+model::result<runtime::serve_config>
+describe_served(const serve_options& o, const model::model_config& config,
+                std::uint64_t stored_bytes);
+
 /// The model of o.model: a directory as for `serve`, a config.json, or a run
 /// file (TOML), whose [model] describes it.
 model::result<runtime::serve_config>
 describe_without_weights(const serve_options& o);
 
-/// The name by which clients ask for the model.
-std::string served_name(const serve_options& o);
+/// That of a folder, or of a file without its ending.
+std::string name_of_files(const std::filesystem::path& model);
+
+/// The name by which clients ask for the model. @param usual if none is asked for
+std::string served_name(const serve_options& o, const std::string& usual);
 
 /// The job, without origin and user.
 core::job_entry

@@ -3,8 +3,13 @@
 
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
+#include "runtime/model/gguf/gguf_directory.hpp"
 
+#include <stdlib.h>
+
+#include <cerrno>
 #include <iostream>
+#include <system_error>
 #include <vector>
 
 namespace shoal::apps {
@@ -16,8 +21,57 @@ static bool has_weights(const std::filesystem::path& folder) {
                                     error);
 }
 
+namespace {
+
+/// Folders that are removed when the process ends.
+class passing_folders {
+public:
+  ~passing_folders() {
+    std::error_code ignored;
+    for (const auto& folder : folders_)
+      std::filesystem::remove_all(folder, ignored);
+  }
+  model::result<std::filesystem::path> make() {
+    std::error_code error;
+    std::string name =
+      (std::filesystem::temp_directory_path(error) / "shoal-gguf-XXXXXX")
+        .string();
+    if (::mkdtemp(name.data()) == nullptr)
+      return model::failure{"cannot make a folder " + name + ": "
+                            + std::system_category().message(errno)};
+    folders_.emplace_back(name);
+    return folders_.back();
+  }
+
+private:
+  std::vector<std::filesystem::path> folders_;
+};
+
+/// A GGUF file as a folder that goes with the process.
+model::result<std::filesystem::path>
+unpacked(const std::filesystem::path& file) {
+  static passing_folders folders;
+  auto folder = folders.make();
+  if (!folder)
+    return folder.why();
+  const auto made = model::gguf::write_directory(file, *folder);
+  if (!made)
+    return model::failure{
+      made.message()
+      + (made.message().find("No space left") == std::string::npos
+           ? ""
+           : " (TMPDIR names another folder)")};
+  if (!made->no_text.empty())
+    std::cerr << "shoal: no tokenizer: " << made->no_text << "\n";
+  return *folder;
+}
+
+} // namespace
+
 model::result<std::filesystem::path>
 model_in(const std::filesystem::path& folder) {
+  if (model::gguf::is_file(folder))
+    return unpacked(folder);
   std::error_code error;
   auto all = checkpoints(folder);
   const auto lost = std::erase_if(all, [](const auto& checkpoint) {

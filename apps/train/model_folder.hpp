@@ -7,7 +7,8 @@
 
 namespace shoal::apps {
 
-/// The model in a folder. For a run that has not ended, or that has gone on
+/// The model in a folder, or in a GGUF file: then a folder that is removed when
+/// the process ends. For a run that has not ended, or that has gone on
 /// since it left a model, that is its newest checkpoint, which is reported on
 /// stderr; also where the model's config.json is lost.
 model::result<std::filesystem::path>

@@ -25,6 +25,12 @@ epoch marked(const job_entry& job, mark_kind kind, std::uint32_t island) {
   return 0;
 }
 
+std::vector<model_version> served_versions(const job_entry& job) {
+  if (!job.versions.empty())
+    return job.versions;
+  return {{job.origin_step, job.origin}};
+}
+
 bool is_draining(const job_entry& job) {
   return job.state == job_state::running
          && marked(job, mark_kind::draining, 0) != 0;

@@ -176,6 +176,21 @@ void fields(auto& v, of<island_mark> auto& x) {
 }
 inline constexpr std::size_t marks_max = 5 * limits::islands_max;
 
+/// The weights of a served job that follows a training job: one of that job's
+/// checkpoints.
+struct model_version {
+  std::uint64_t step = 0;
+  blob_digest manifest{};
+  friend bool operator==(const model_version&, const model_version&) = default;
+};
+void fields(auto& v, of<model_version> auto& x) {
+  v("step", x.step, at_most(epoch_max));
+  v("manifest", x.manifest);
+}
+/// The newest, and the one before: requests keep the version that they began
+/// with.
+inline constexpr std::size_t versions_max = 2;
+
 /// A job as agreed: small, complete, immutable except for its state and marks.
 /// Its large data (text, tokens, weights) is in the store under its digest.
 struct job_entry {
@@ -226,6 +241,8 @@ struct job_entry {
   /// whole.
   std::uint32_t want_part_keepers = 0;
   std::vector<island_mark> marks; ///< one of a kind for each island
+  /// Of a served job that follows another, newest first; empty: its origin.
+  std::vector<model_version> versions;
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 void fields(auto& v, of<job_entry> auto& x) {
@@ -272,7 +289,13 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("marks", x.marks, list_of(marks_max));
   v.edition(3, presence::if_set_or_later);
   v("want_part_keepers", x.want_part_keepers, at_most(cluster::members_max));
+  v.edition(4, presence::if_set_or_later);
+  v("versions", x.versions, list_of(versions_max));
 }
+
+/// The versions of a served job that may have requests, newest first; at least
+/// one.
+[[nodiscard]] std::vector<model_version> served_versions(const job_entry& job);
 
 /// The newest place of an island, by its `since`, that has this mark; 0: none.
 [[nodiscard]] epoch

@@ -144,6 +144,9 @@ void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
       out.push_back(name + " was submitted");
     if (was == nullptr || ended)
       continue;
+    if (is.versions != was->versions)
+      out.push_back(name + " serves step "
+                    + std::to_string(served_versions(is).front().step));
     for (const island_mark& m : is.marks)
       if (m.since != marked(*was, m.kind, m.island))
         add_mark(name + island_text(is, m.island), m.kind, out);

@@ -67,10 +67,14 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  // Room for the cause of a failure, for one number, and for all marks.
+  // Room for the cause of a failure, for one number, and for all marks and
+  // versions.
   constexpr std::size_t mark = framed + 4 * number;
+  constexpr std::size_t version =
+    framed + number + framed + sizeof(blob_digest);
   const std::size_t now = size_of(j.marks);
   return size_of(j) - j.cause.size() + number
+         + (versions_max - std::min(versions_max, j.versions.size())) * version
          + std::max(job_cause_bytes_max, j.cause.size()) - now
          + std::max(now,
                     marks_max / limits::islands_max * j.want_islands * mark);

@@ -40,6 +40,15 @@ model::status read(const json& section, const char* key, std::uint64_t low,
 /// of a token behind the others.
 constexpr std::uint32_t usual_passes = 4;
 
+/// The job of a text that core::job_text() made, or 0.
+core::job_id job_of_text(const std::string& text) {
+  constexpr std::size_t digits = 2 * sizeof(core::job_id);
+  if (text.size() != digits
+      || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return 0;
+  return std::stoull(text, nullptr, 16);
+}
+
 /// Bytes of a matrix value, times 32.
 std::uint64_t value_bytes_32(const serve_config& c) {
   if (!c.quantize)
@@ -92,6 +101,8 @@ std::string to_json(const serve_config& c) {
   serve["kv_type"] = kernels::name_of(c.kv);
   serve["quantize"] = c.quantize ? kernels::name_of(*c.quantize) : "stored";
   serve["stored_bytes"] = c.stored_bytes;
+  if (c.follows != 0)
+    serve["follows"] = core::job_text(c.follows);
   return model::json_text(
     json{{"serve", serve},
          {"model", model::parse_json<json>(model::to_json(c.model))}});
@@ -131,6 +142,15 @@ model::result<serve_config> parse_serve(std::string_view text) {
     return ok.why();
   if (auto ok = read(serve, "stored_bytes", 2, 4, c.stored_bytes); !ok)
     return ok.why();
+  if (serve.contains("follows")) {
+    const auto job = serve["follows"].is_string()
+                       ? job_of_text(serve["follows"].get<std::string>())
+                       : 0;
+    if (job == 0)
+      return failure{"serve.follows: is " + model::shown(serve["follows"])
+                     + ", must be the id of a job"};
+    c.follows = job;
+  }
   const auto word = [&](const char* key, const char* usual) {
     const auto at = serve.find(key);
     if (at == serve.end())
@@ -222,6 +242,10 @@ serve_entry(const serve_config& c, std::string name, std::uint32_t pipelines) {
   // What a pass needs of memory while it runs: a few rows of the widest layer.
   e.activation_bytes =
     16 * c.pass_tokens * std::uint64_t(c.model.hidden_size) / usual_passes;
+  if (c.follows != 0) // two versions may have requests at once
+    for (std::uint64_t* state :
+         {&e.block_state_bytes, &e.embed_state_bytes, &e.head_state_bytes})
+      *state *= core::versions_max;
   e.want_replicas = 1;
   e.want_islands = pipelines;
   return e;

@@ -33,6 +33,8 @@ struct serve_config {
   std::uint64_t streams_max = 256; ///< that have pages at once
   std::uint64_t queue_max = 1024;  ///< that wait for pages
   std::uint64_t stored_bytes = 4;  ///< of a stored value of a matrix
+  /// The training job whose checkpoints are served, each as a version; 0: none.
+  core::job_id follows = 0;
 };
 
 /// Cache of a pipeline if nothing is asked for: that of this number of sequences

@@ -185,6 +185,12 @@ void node_wiring::propose_retry(const core::island_id& id, core::epoch since) {
   propose(cl::retry_job{id, since});
 }
 
+void node_wiring::propose_version(core::job_id job,
+                                  const core::model_version& version,
+                                  std::uint64_t keeps) {
+  propose(cl::serve_version{job, version, keeps});
+}
+
 void node_wiring::propose_arrived(const core::island_id& id,
                                   core::epoch since) {
   propose(cl::job_arrived{id, since});

@@ -347,6 +347,14 @@ const json_table<job_of>& job_table() {
     {"tokens_per_s", "number, optional", "tokens/s",
      "of the last step, if this node knows it",
      [](j v) { return of_last_step(v, &job_event::tokens_per_s); }},
+    {"version", "whole number, optional", "",
+     "of a training job that is served: the step of the newest version",
+     [](j v) {
+       return v.is.versions.empty() && v.is.origin_step == 0
+                  || v.is.kind != core::job_kind::serve
+                ? left_out()
+                : json(core::served_versions(v.is).front().step);
+     }},
     {"cause", "text, optional", "", "why it failed",
      [](j v) { return v.is.cause.empty() ? left_out() : json(v.is.cause); }},
     {"waiting", "text, optional", "", "what it waits for", waiting_of},

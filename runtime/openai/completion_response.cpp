@@ -108,6 +108,8 @@ json to_json(const model_card& m) {
               {"owned_by", m.owned_by}};
   if (m.max_model_len)
     object["max_model_len"] = *m.max_model_len;
+  if (m.step)
+    object["step"] = *m.step;
   return object;
 }
 

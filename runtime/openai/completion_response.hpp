@@ -114,6 +114,7 @@ struct model_card {
   std::int64_t created = 0; ///< seconds since 1970
   std::string owned_by = "shoal";
   std::optional<std::uint64_t> max_model_len; ///< as vLLM tells it
+  std::optional<std::uint64_t> step; ///< of training, where it is followed
 };
 
 /// GET /v1/models.

@@ -4,6 +4,7 @@
 #include "actors/checkpoint/shard_list.hpp"
 #include "actors/job/job_cleaner.hpp"
 #include "actors/placed_roles.hpp"
+#include "actors/serving/version_blobs.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/store/store.hpp"
@@ -241,6 +242,35 @@ BOOST_AUTO_TEST_CASE(the_origin_of_a_running_job_stays) {
   cleaner.clean_up(v, 0s);
   BOOST_TEST(complete(first, node.blobs()));
   BOOST_TEST(node.blobs().contains(ended.data));
+}
+
+BOOST_AUTO_TEST_CASE(the_versions_that_a_job_serves_stay) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  needed_checkpoints needed;
+  core::view v;
+  core::job_entry ended = entry(node, 1);
+  ended.state = core::job_state::done;
+  core::job_entry served = entry(node, 2);
+  served.kind = core::job_kind::serve;
+  std::vector<core::blob_digest> all;
+  for (std::uint64_t step = 5; step <= 25; step += 5)
+    all.push_back(node.checkpoint(1, step));
+  served.origin = all[0];
+  served.versions = {{20, all[3]}, {15, all[2]}};
+  v.jobs = {ended, served};
+  cleaner.clean_up(v, 0s);
+  const auto stay = [&](std::initializer_list<bool> expected) {
+    auto is = expected.begin();
+    for (const core::blob_digest& d : all)
+      BOOST_TEST(complete(d, node.blobs()) == *is++);
+  };
+  stay({true, false, true, true, true}); // the last one is the job's result
+  remove_version(node.world(), needed, v, all[2]);
+  stay({true, false, true, true, true}); // it may still have requests
+  v.jobs[1].versions = {{25, all[4]}, {20, all[3]}};
+  remove_version(node.world(), needed, v, all[2]);
+  stay({true, false, false, true, true});
 }
 
 BOOST_AUTO_TEST_CASE(shards_that_came_to_nothing_go_with_their_job) {

@@ -1,129 +1,15 @@
-# tests/apps/serve_test.py -- models that are served, as clients see them.
-import http.client
+# tests/apps/serve_test.py -- a model that one process serves, as clients see it.
 import json
 import pathlib
 import re
 import signal
-import struct
 import threading
 
-from support import DEADLINE_S, TINY_RUN, World, main
-
-PROMPTS = ["The cod of file 3", "A herring", "x", "The sprat of file 9 is the "
-           "same as that of file 10, and so on, for all of them"]
+from serving import PROMPTS, Endpoint, Serving
+from support import DEADLINE_S, TINY_RUN, main
 
 
-# Tokens of a stream that still runs when a peer is killed.
-LONG = 3000
-
-
-class Endpoint:
-    """OpenAI's API at an address."""
-
-    def __init__(self, address):
-        self.address = address
-
-    def connect(self):
-        return http.client.HTTPConnection(self.address, timeout=DEADLINE_S)
-
-    def get(self, path):
-        with_close = self.connect()
-        with_close.request("GET", path)
-        answer = with_close.getresponse()
-        body = answer.read().decode()
-        with_close.close()
-        return answer.status, body
-
-    def post(self, body, path="/v1/completions"):
-        connection = self.connect()
-        connection.request("POST", path, body if isinstance(body, str)
-                           else json.dumps(body),
-                           {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, json.loads(text)
-
-    def begin(self, body, after=3):
-        """The text and the id of the first events of a stream, whose connection
-        is then left open."""
-        connection = self.connect()
-        connection.request("POST", "/v1/completions",
-                           json.dumps({**body, "stream": True}),
-                           {"Content-Type": "application/json",
-                            "Idempotency-Key": "one request"})
-        answer, text, last = connection.getresponse(), "", 0
-        for line in answer:
-            line = line.decode().rstrip("\n")
-            if line.startswith("id: "):
-                last = int(line[4:])
-            elif line.startswith("data: "):
-                text += json.loads(line[6:])["choices"][0]["text"]
-                after -= 1
-            elif after <= 0:
-                return text, last, (connection, answer)
-        raise AssertionError("it has ended")
-
-    def stream(self, body, each=None, headers=None):
-        """Texts of the choices, by the events of a stream."""
-        connection = self.connect()
-        connection.request("POST", "/v1/completions",
-                           json.dumps({**body, "stream": True}),
-                           {"Content-Type": "application/json",
-                            **(headers or {})})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            text = answer.read().decode()
-            connection.close()
-            return answer.status, text
-        texts, done = {}, False
-        for line in answer:
-            line = line.decode().rstrip("\n")
-            if line == "data: [DONE]":
-                done = True
-            elif line.startswith("data: "):
-                event = json.loads(line[6:])
-                if "error" in event:
-                    return 500, event
-                for choice in event["choices"]:
-                    texts[choice["index"]] = (
-                        texts.get(choice["index"], "") + choice["text"])
-                if each:
-                    each(texts)
-        connection.close()
-        return (200 if done else 0), texts
-
-
-GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
-
-
-def golden_ids(model, name):
-    """Ids that a golden file has (make_goldens.py): numbers as F32."""
-    data = (GOLDEN / model / "golden.safetensors").read_bytes()
-    size = struct.unpack_from("<Q", data)[0]
-    begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
-    return [int(x) for x in struct.unpack_from(
-        f"<{(end - begin) // 4}f", data, 8 + size + begin)]
-
-
-class Serve(World):
-    def setUp(self):
-        super().setUp()
-        self.succeed("init", self.tiny_run(), "--out", "m")
-
-    def alone(self, prompt, tokens=24, model="m", **options):
-        """What `generate` makes of a prompt."""
-        flags = [f for k, v in options.items()
-                 for f in ("--" + k.replace("_", "-"), v)]
-        lines = self.succeed("generate", model, "--prompt", prompt, "--json",
-                             "--max-tokens", tokens, *flags)
-        return self.events(lines)[-1]["text"]
-
-    def serve(self, *flags):
-        process = self.start("serve", "m", *flags)
-        line = process.wait_line(lambda line: " is served at http://" in line)
-        return process, Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
-
+class Serve(Serving):
     def test_one_process_answers_as_generate_does(self):
         process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0")
         self.assertEqual(at.get("/ready")[0], 200)
@@ -197,6 +83,7 @@ class Serve(World):
                            "--cache-tokens", 1 << 27)
         self.assertRegex(told, r"needs at least [\d.]+ GiB .* has [\d.]+ GiB "
                          r"on 1 member \([\d.]+ GiB: \S+\)")
+
     def test_a_model_with_windows_answers_as_generate_does(self):
         """Blocks with a window have pages of their own, which run out."""
         self.write("windows.toml", TINY_RUN.replace(
@@ -281,165 +168,80 @@ class Serve(World):
                 self.assertEqual(answer["error"]["param"], param, answer)
         self.assertEqual(at.get("/v1/nothing")[0], 404)
 
-    def begin_node(self, name, nodes, at):
-        nodes[name] = self.start("node", "--threads", 1, "--name", name,
-                                 "--http", "127.0.0.1:0")
-        nodes[name].wait_line(lambda line: line.startswith("ready:"))
-        status = json.loads(self.succeed("status", "--json", "--name", name))
-        at[name] = Endpoint(status["http"])
+    # Damaged files.
 
-    def test_each_family_gives_the_tokens_of_transformers(self):
-        """At temperature 0, by one, two and three stages."""
-        nodes, at = {}, {}
-        for name in ("one", "two", "three"):
-            self.begin_node(name, nodes, at)
-        for node in nodes.values():
-            node.wait_line(lambda line: "3 peers" in line)
-        models = sorted(folder.parent.name
-                        for folder in GOLDEN.glob("*/golden.safetensors"))
-        self.assertEqual(len(models), 13)
-        for stages in (1, 2, 3):
-            self.each_family(models, stages, at["two"])
+    def test_damaged_weights_are_named_and_not_served(self):
+        whole = (self.folder / "m" / "model.safetensors").read_bytes()
+        size = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:8 + size])
+        name = "model.layers.1.self_attn.q_proj.weight"
 
-    def each_family(self, models, stages, at):
-        for model in models:
-            self.succeed("serve", GOLDEN / model, "--as", model, "--stages",
-                         stages, "--name", "one", "--detach")
-        jobs = [job for job in json.loads(self.succeed(
-            "jobs", "--json", "--name", "one")) if job["state"] == "running"]
-        for job in jobs:
-            shape = json.loads(
-                (GOLDEN / job["name"] / "config.json").read_text())
-            layers = shape.get("num_hidden_layers", shape.get("n_layer"))
-            self.assertEqual([len(p) for p in job["places"]],
-                             [min(stages, layers)], job)
-        for model in models:
-            prompt = golden_ids(model, "prompt")
-            expected = golden_ids(model, "greedy")
-            status, answer = at.post(
-                {"model": model, "prompt": prompt, "temperature": 0,
-                 "max_tokens": len(expected), "ignore_eos": True,
-                 "return_token_ids": True})
-            self.assertEqual(status, 200, answer)
-            choice = answer["choices"][0]
-            self.assertEqual(choice["prompt_token_ids"], prompt)
-            self.assertEqual(choice["token_ids"], expected, (model, stages))
-        for job in jobs:
-            done = self.run_shoal("cancel", job["id"], "--name", "one")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        def of(changed, data=whole[8 + size:]):
+            text = json.dumps(changed).encode()
+            text += b" " * (-(len(text) + 8) % 64)
+            return len(text).to_bytes(8, "little") + text + data
 
-    def test_streams_survive_the_death_of_their_peers(self):
-        names = ("one", "two", "three", "four")
-        nodes, at = {}, {}
-        for name in names:
-            self.begin_node(name, nodes, at)
-        for node in nodes.values():
-            node.wait_line(lambda line: "4 peers" in line)
-        status = json.loads(self.succeed("status", "--json", "--name", "one"))
-        self.write("long.toml", TINY_RUN.replace(
-            "max_position_embeddings = 256", "max_position_embeddings = 4096"))
-        self.succeed("init", "long.toml", "--out", "long")
-        self.succeed("serve", "long", "--as", "tiny", "--stages", 2, "--detach",
-                     "--name", "one")
-        peers = {p["id"]: p["name"] for p in status["peers"]}
-        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
-        expected = [self.alone(p, LONG, temperature=0, model="long")
-                    for p in PROMPTS]
-        first, outside = self.outside(job, peers)
-        self.another_peer_goes_on_with_a_stream(nodes, at, first, outside)
-        nodes[outside].wait_line(lambda line: f"{first} is gone" in line)
-        results, begun = {}, threading.Semaphore(0)
+        last = max((k for k in header if k != "__metadata__"),
+                   key=lambda k: header[k]["data_offsets"][0])
+        without = {k: v for k, v in header.items() if k != last}
+        end = header[last]["data_offsets"][0]
+        shape = {**header, name: {**header[name], "shape": [16, 64]}}
+        kind = {**header, name: {**header[name], "dtype": "I32"}}
+        first, _ = header[name]["data_offsets"]
+        no_number = bytearray(whole)
+        no_number[8 + size + first:12 + size + first] = b"\0\0\xc0\x7f"
+        overlong = {**header, name: {**header[name], "data_offsets":
+                                     [first, len(whole)]}}
+        for damaged, said in (
+                (whole[:4], "model.safetensors"),
+                (whole[:100], "model.safetensors"),
+                (whole[:-100], "tensor "),
+                (of(without, whole[8 + size:8 + size + end]),
+                 f"tensor {last}: is missing"),
+                (of(shape), name + ": has shape [16,64]"),
+                (of(kind), name + ": type I32"),
+                (of(overlong), name),
+                (bytes(no_number), name + ": value 0 is no finite number"),
+                (b"\xff" * 8 + whole[8:], "model.safetensors")):
+            (self.folder / "bad").mkdir(exist_ok=True)
+            for file in (self.folder / "m").iterdir():
+                (self.folder / "bad" / file.name).write_bytes(
+                    damaged if file.name == "model.safetensors"
+                    else file.read_bytes())
+            self.refuse(1, "serve", "bad", "--http", "127.0.0.1:0",
+                        names=["bad", said])
+        # Bytes that still are numbers: a run's checksums tell.
+        self.train("out")
+        weights = self.folder / "out" / "model.safetensors"
+        flipped = bytearray(weights.read_bytes())
+        flipped[-5] ^= 1
+        weights.write_bytes(flipped)
+        self.refuse(1, "serve", "out", "--http", "127.0.0.1:0",
+                    names=["out/model.safetensors"])
 
-        def one_stream(i):
-            told = [False]
-
-            def each(texts):
-                if not told[0] and len(texts.get(0, "")) > 10:
-                    told[0] = True
-                    begun.release()
-            results[i] = at[outside].stream(
-                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
-                 "temperature": 0}, each)
-
-        threads = [threading.Thread(target=one_stream, args=(i,))
-                   for i in range(len(PROMPTS))]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
-        # A stage; if it can be, the peer that was given the model's files.
-        dies = next(n for n in names if n not in (first, outside))
-        nodes[dies].end(signal.SIGKILL)
-        self.assertLess(len(results), len(PROMPTS), "all ended before the death")
-        for thread in threads:
-            thread.join(DEADLINE_S)
-        for i, text in enumerate(expected):
-            self.assertEqual(results.get(i), (200, {0: text}))
-        self.a_node_that_leaves_answers_first(
-            nodes[outside], at[outside], expected[0],
-            lambda: self.start("leave", "--name", outside))
-        last, = set(names) - {first, dies, outside}
-        self.a_node_that_leaves_answers_first(
-            nodes[last], at[last], expected[0],
-            lambda: nodes[last].child.send_signal(signal.SIGTERM))
-
-    def test_a_minority_goes_on_serving_what_it_holds(self):
-        nodes, at = {}, {}
-        for name in ("one", "two", "three"):
-            self.begin_node(name, nodes, at)
-        for node in nodes.values():
-            node.wait_line(lambda line: "3 peers" in line)
-        events = self.events(self.succeed(
-            "serve", "m", "--as", "tiny", "--stages", 1, "--detach", "--json",
-            "--name", "one"))
-        self.assert_documented("serve", *events)
-        self.assertEqual(events[-1]["url"], f"http://{at['one'].address}/v1")
-        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
-        holds = job["places"][0][0]["peer"]
-        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
-                "temperature": 0}
-        expected = self.alone(PROMPTS[0], temperature=0)
-        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
-        for name, node in nodes.items():
-            if name != holds:
-                node.end(signal.SIGKILL)
-        nodes[holds].wait_line(lambda line: "no quorum" in line)
-        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
-        self.assertEqual(at[holds].get("/ready")[0], 200)
-
-    def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
-        """Its client has asked a peer that is killed."""
-        key = {"Idempotency-Key": "one request"}
-        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG}
-        whole = at[other].stream(body, None, key)
-        text, last, (connection, answer) = at[dies].begin(body)
-        nodes[dies].end(signal.SIGKILL)
-        answer.close()
-        connection.close()
-        status, answer = at[other].stream(
-            body, None, {**key, "Last-Event-ID": str(last)})
-        self.assertEqual(whole, (status, {0: text + answer[0]}))
-        self.assertEqual(at[other].stream(
-            body, None, {"Last-Event-ID": str(last)})[0], 400)
-
-    def a_node_that_leaves_answers_first(self, node, at, expected, leave):
-        text, _, (connection, answer) = at.begin(
-            {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG,
-             "temperature": 0})
-        leave()
-        for line in answer:
-            line = line.decode()
-            if line.startswith("data: {"):
-                text += json.loads(line[6:])["choices"][0]["text"]
-        connection.close()
-        self.assertEqual(text, expected)
-        self.assertEqual(node.end(), 0)
-
-    @staticmethod
-    def outside(job, peers):
-        """The nodes that have no stage."""
-        at_work = {stage["id"] for places in job["places"] for stage in places}
-        return [name for peer, name in peers.items() if peer not in at_work]
+    def test_a_gguf_file_is_served_as_its_directory(self):
+        golden = pathlib.Path(__file__).parents[1] / "golden"
+        file = golden / "gguf" / "tiny_llama.gguf"
+        ids = ["--prompt-ids", "5,6,7,200,11", "--json", "--max-tokens", 40,
+               "--temperature", 0]
+        alone = [[e["id"] for e in self.events(self.succeed(
+            "generate", model, *ids)) if e["event"] == "token"]
+            for model in (golden / "tiny_llama", file)]
+        self.assertEqual(len(alone[0]), 40)
+        self.assertEqual(*alone)
+        process = self.start("serve", file, "--http", "127.0.0.1:0")
+        line = process.wait_line(lambda line: " is served at http://" in line)
+        at = Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
+        status, answer = at.post({"model": "tiny_llama", "max_tokens": 4,
+                                  "prompt": [5, 6, 7], "temperature": 0})
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+        cut = self.write("cut.gguf", "")
+        (self.folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
+        self.refuse(1, "serve", cut, names=["cut.gguf: tensor ", "truncated"])
+        self.assertEqual(
+            [p for p in self.folder.iterdir()
+             if p.name.startswith("shoal-gguf-")], [])
 
 
 if __name__ == "__main__":

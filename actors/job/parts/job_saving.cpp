@@ -355,6 +355,29 @@ void job_saving::say_needed() {
   needed_->say(here_.id, std::move(all));
 }
 
+/// Whether a job of the view serves it.
+bool job_saving::is_served(const core::blob_digest& manifest) const {
+  return here_.view
+         && std::ranges::any_of(here_.view->jobs, [&](const auto& job) {
+              return job.state == core::job_state::running
+                     && std::ranges::find(job.versions, manifest,
+                                          &core::model_version::manifest)
+                          != job.versions.end();
+            });
+}
+
+/// Adds the checkpoints whose files stayed when they were dropped here, since a
+/// job served them, and does not any more.
+void job_saving::drop_what_was_served(std::vector<core::checkpoint_ref>& old) {
+  std::erase_if(dropped_, [&](const core::checkpoint_ref& c) {
+    if (is_served(c.manifest))
+      return false;
+    if (c.manifest != restored_.manifest && !keeping_.contains(c))
+      old.push_back(c);
+    return true;
+  });
+}
+
 /// Keeps all local files of the newest keep_latest_k checkpoints and of those
 /// being written. Removes the files of others, also those of `old`, except
 /// files that something else needs.
@@ -368,9 +391,12 @@ void job_saving::drop_old(std::vector<core::checkpoint_ref> old) {
     const auto oldest = checkpoints_.begin();
     to_.saving_changed(event::checkpoint_dropped{oldest->first});
     old.push_back(oldest->first);
+    if (is_served(oldest->first.manifest))
+      dropped_.push_back(oldest->first);
     counted -= shares() || oldest->second.empty() ? 1 : 0;
     checkpoints_.erase(oldest);
   }
+  drop_what_was_served(old);
   while (published_.size() > keep)
     published_.erase(published_.begin()); // the log has them
   const std::uint64_t newest = published_.empty() ? 0 : *published_.rbegin();

@@ -106,6 +106,8 @@ private:
   static constexpr std::size_t shared_min = 3;
   [[nodiscard]] bool shares() const;
   void drop_old(std::vector<core::checkpoint_ref> old = {});
+  [[nodiscard]] bool is_served(const core::blob_digest& manifest) const;
+  void drop_what_was_served(std::vector<core::checkpoint_ref>& old);
   void say_needed();
 
   const job_context& here_;
@@ -130,11 +132,12 @@ private:
   std::map<core::checkpoint_ref, core::part_set> checkpoints_;
   /// Being fetched to be kept: these parts.
   std::map<core::checkpoint_ref, core::part_set> keeping_;
-  core::checkpoint_ref restored_;         ///< the latest; no manifest: none
-  std::set<core::checkpoint_ref> logged_; ///< those in the job's log
-  std::set<std::uint64_t> published_;     ///< steps that have a checkpoint
-  core::epoch published_since_ = 0;       ///< under the newest sub-plan
-  std::set<std::uint64_t> not_saved_;     ///< newer steps without a checkpoint
+  core::checkpoint_ref restored_;             ///< the latest; no manifest: none
+  std::set<core::checkpoint_ref> logged_;     ///< those in the job's log
+  std::vector<core::checkpoint_ref> dropped_; ///< here, while they were served
+  std::set<std::uint64_t> published_;         ///< steps that have a checkpoint
+  core::epoch published_since_ = 0;           ///< under the newest sub-plan
+  std::set<std::uint64_t> not_saved_; ///< newer steps without a checkpoint
 
   // Reporting.
   bool fails_ = false;               ///< has been reported

@@ -132,6 +132,13 @@ struct remove_job {
 struct drain_job {
   job_id id = 0;
 };
+/// The served job can take this version, and needs of the others only that of
+/// step `keeps`.
+struct serve_version {
+  job_id id = 0;
+  model_version version;
+  std::uint64_t keeps = 0;
+};
 /// All state that moves in an island's place of `since` has arrived.
 struct job_arrived {
   island_id id;
@@ -198,8 +205,8 @@ struct redeem_invite {
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
                received, tick, discovered, reached, submit_job, set_job_state,
-               remove_job, drain_job, job_arrived, retry_job, expel_member,
-               leave, leave_now, update_profile, update_addresses,
+               remove_job, drain_job, serve_version, job_arrived, retry_job,
+               expel_member, leave, leave_now, update_profile, update_addresses,
                recover_force, revoke_peer, add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------

@@ -294,6 +294,16 @@ void membership::impl::on(const expel_member& e) {
     wish(std::move(c));
 }
 
+void membership::impl::on(const serve_version& e) {
+  change c;
+  c.kind = change_kind::version;
+  c.id = e.id;
+  c.version = e.version;
+  c.keeps = e.keeps;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
 void membership::impl::on(const job_arrived& e) {
   change c;
   c.kind = change_kind::arrived;

@@ -66,6 +66,7 @@ struct membership::impl {
   void on(const drain_job& e);
   void on(const retry_job& e);
   void on(const expel_member& e);
+  void on(const serve_version& e);
   void on(const job_arrived& e);
   void on(const cluster::leave& e);
   void on(const leave_now& e);

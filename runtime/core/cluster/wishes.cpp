@@ -259,6 +259,27 @@ void grant_to_job(view& v, const change& c,
   job->changed = v.number;
 }
 
+const model_version*
+version_of(const std::vector<model_version>& all, std::uint64_t step) {
+  const auto found = std::ranges::find(all, step, &model_version::step);
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// Whether the job can serve the version: a newer one than all others, while the
+/// one that is to stay beside it is there.
+bool can_serve(const job_entry& job, const change& c) {
+  const auto all = served_versions(job);
+  return job.kind == job_kind::serve && job.state == job_state::running
+         && all.front().step < c.version.step
+         && version_of(all, c.keeps) != nullptr;
+}
+
+/// @pre can_serve(job, c)
+void set_version(job_entry& job, const change& c) {
+  const auto all = served_versions(job);
+  job.versions = {c.version, *version_of(all, c.keeps)};
+}
+
 void grant(view& v, const change& c, const std::vector<assignment>* planned) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -276,6 +297,11 @@ void grant(view& v, const change& c, const std::vector<assignment>* planned) {
     if (const auto j = std::ranges::find(v.jobs, c.id, &job_entry::id);
         j != v.jobs.end() && j->state == job_state::running && !is_draining(*j))
       set_draining(*j, v.number);
+    break;
+  case change_kind::version:
+    if (const auto j = std::ranges::find(v.jobs, c.id, &job_entry::id);
+        j != v.jobs.end() && can_serve(*j, c))
+      set_version(*j, c);
     break;
   case change_kind::remove_job:
     if (const job_entry* j = find_job(v, c.id);
@@ -385,6 +411,8 @@ bool settled(const change& c, const view& v) {
   }
   case change_kind::drain_job:
     return j == nullptr || j->state != job_state::running || is_draining(*j);
+  case change_kind::version:
+    return j == nullptr || !can_serve(*j, c);
   case change_kind::remove_job:
     return j == nullptr || j->state == job_state::running;
   case change_kind::leave:

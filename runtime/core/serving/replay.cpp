@@ -229,10 +229,15 @@ replay::effects replay::tick(nanoseconds now) {
   for (auto& [id, s] : streams_)
     if (s.island && !s.held && now - s.heard >= again_after)
       ask(id, s);
-  if (!waiting_.empty()) // what they told may have been lost
-    for (const auto& [island, p] : pipelines_)
-      if (!p.report || !p.report->ready)
-        send(p.at.speaker, report_wanted{p.at.header});
+  if (!waiting_.empty())
+    return ask_how_they_are();
+  return done();
+}
+
+replay::effects replay::ask_how_they_are() {
+  for (const auto& [island, p] : pipelines_)
+    if (!p.report || !p.report->ready)
+      send(p.at.speaker, report_wanted{p.at.header});
   return done();
 }
 

@@ -88,9 +88,17 @@ public:
   /// To be called about every second while there are streams.
   effects tick(nanoseconds now);
 
+  /// Asks the pipelines that are not ready, as far as known, how they are: what
+  /// they told may have been lost.
+  effects ask_how_they_are();
+
   [[nodiscard]] std::size_t size() const noexcept { return streams_.size(); }
   /// Pipelines that are ready.
   [[nodiscard]] std::size_t ready() const;
+  /// Whether there are pipelines, and all are ready.
+  [[nodiscard]] bool all_ready() const {
+    return !pipelines_.empty() && ready() == pipelines_.size();
+  }
   /// The most tokens that a ready pipeline has room for; 0: none is ready.
   [[nodiscard]] std::uint64_t room() const;
   /// What the pipelines have told, by island.

@@ -2,6 +2,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/files/safetensors.hpp"
+#include "runtime/model/files/safetensors_begin.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,13 @@ std::string file_begin(std::span<const tensor_to_save> tensors) {
   beginning begin;
   for (const tensor_to_save& t : tensors)
     begin.add(t.name, "F32", t.shape, t.values.size_bytes());
+  return begin.text();
+}
+
+std::string file_begin(std::span<const tensor_entry> tensors) {
+  beginning begin;
+  for (const tensor_entry& t : tensors)
+    begin.add(t.name, t.type_name, t.shape, t.bytes);
   return begin.text();
 }
 

@@ -40,6 +40,7 @@ void client_service::submit(std::uint64_t token, core::job_entry job) {
   job.state = core::job_state::running;
   job.done_step = 0;
   job.marks.clear();
+  job.versions.clear();
   job.submitter = parts_.self;
   job.submitted_ms = unix_ms();
   job.user = core::shown(job.user, core::job_user_bytes_max);

@@ -118,6 +118,7 @@ BOOST_AUTO_TEST_CASE(views_name_all_their_fields) {
   compare<core::assignment, wire::Assignment>();
   compare<core::island_place, wire::IslandPlace>();
   compare<core::island_mark, wire::IslandMark>();
+  compare<core::model_version, wire::ModelVersion>();
   compare<core::job_entry, wire::JobEntry>();
   compare<core::invitation, wire::Invitation>();
   compare<core::superseded_shoal, wire::SupersededShoal>();

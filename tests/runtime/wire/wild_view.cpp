@@ -113,6 +113,10 @@ private:
       j.marks.push_back({core::mark_kind(1 + below_(5)),
                          up_to_32(codec::islands_max - 1),
                          up_to(core::epoch_max), up_to(core::epoch_max)});
+    for (std::uint64_t k = below_(core::versions_max + 1); k > 0; --k) {
+      j.versions.push_back({up_to(core::epoch_max), {}});
+      j.versions.back().manifest.fill(std::uint8_t(below_(256)));
+    }
     j.submitted_ms =
       static_cast<std::int64_t>(up_to(std::uint64_t(codec::unix_ms_max)));
     j.priority = core::priority_min + static_cast<std::int32_t>(below_(201));

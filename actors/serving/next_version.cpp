@@ -1,0 +1,78 @@
+// actors/serving/next_version.cpp -- reads the log of the job that is followed.
+#include "actors/serving/next_version.hpp"
+
+#include "runtime/context.hpp"
+#include "runtime/jobs/job_log.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+namespace {
+
+/// A version has to be without streams for this time: those of a pipeline that
+/// has another place now come again in less.
+constexpr core::nanoseconds idle_min = 5'000'000'000;
+/// A version that is not ready after this time is replaced by a newer one.
+constexpr core::nanoseconds loads_max = 60'000'000'000;
+/// A proposal may be lost.
+constexpr core::nanoseconds propose_every = 5'000'000'000;
+
+void read_log(runtime::context& node, served_model& model) {
+  auto& f = model.follows;
+  for (const runtime::job_event& e :
+       node.log().read(model.config().follows, f.next, f.next))
+    if (e.kind == runtime::job_event_kind::checkpoint)
+      f.newest = {e.step, e.digest};
+}
+
+/// Whether this peer speaks for the first pipeline that has a place.
+bool speaks(runtime::context& node, const served_model& model) {
+  const auto plan = node.plan();
+  const auto at =
+    std::ranges::find(plan->jobs, model.entry().id, &core::assignment::job);
+  if (at == plan->jobs.end())
+    return false;
+  for (const core::island_place& island : at->islands)
+    if (!island.replicas.empty())
+      return island.replicas.front().stages.front().lead().peer == node.self();
+  return false;
+}
+
+bool has_streams(const served_version& v) {
+  return v.streams.size() > 0
+         || std::ranges::any_of(v.streams.reports(),
+                                [](const auto& r) { return r.streams > 0; });
+}
+
+} // namespace
+
+void propose_next_version(runtime::context& node, served_model& model,
+                          core::nanoseconds now) {
+  for (const auto& v : model.versions())
+    if (has_streams(*v))
+      v->idle_since = now;
+  read_log(node, model);
+  auto& f = model.follows;
+  const served_version& newest = *model.versions().front();
+  if (!f.newest || f.newest->step <= newest.is.step
+      || (f.proposed != 0 && now - f.proposed < propose_every)
+      || !speaks(node, model))
+    return;
+  const bool ready = newest.streams.all_ready();
+  const served_version& oldest = *model.versions().back();
+  const bool idle = &oldest == &newest || now - oldest.idle_since >= idle_min;
+  // The one that stays beside the next.
+  const served_version* keeps = nullptr;
+  if (ready && idle)
+    keeps = &newest;
+  else if (!ready && &oldest != &newest && !has_streams(newest)
+           && now - newest.since >= loads_max)
+    keeps = &oldest;
+  if (keeps == nullptr)
+    return;
+  f.proposed = now;
+  node.propose_version(model.entry().id, *f.newest, keeps->is.step);
+}
+
+} // namespace shoal::actors

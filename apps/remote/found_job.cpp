@@ -1,0 +1,63 @@
+// apps/remote/found_job.cpp -- by id, by its beginning, or by name.
+#include "apps/remote/found_job.hpp"
+
+#include "apps/common/report.hpp"
+#include "apps/remote/status_text.hpp" // serves
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/hex.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace shoal::apps {
+
+std::string job_line(const status_json& job) {
+  const auto since = job["submitted_unix_ms"].get<std::uint64_t>();
+  const std::string age =
+    since == 0
+      ? ""
+      : ", " + core::age_text(unix_ms() - std::int64_t(since)) + " old";
+  return text_of(job, "id") + "  " + text_of(job, "name") + "  "
+         + text_of(job, "state")
+         + (serves(job)
+              ? ", served a model"
+              : " at step " + std::to_string(job["step"].get<std::uint64_t>()))
+         + age;
+}
+
+found_job
+find_job(const status_json& status, const std::string& wanted, which among) {
+  std::vector<const status_json*> fit;
+  for (const status_json& j : status["jobs"])
+    if (!wanted.empty()
+        && (text_of(j, "id").starts_with(wanted)
+            || text_of(j, "name") == wanted)) // a name may look like an id
+      fit.push_back(&j);
+  const auto ended = [](const status_json* j) {
+    return text_of(*j, "state") != "running";
+  };
+  const bool alike = std::ranges::all_of(fit, [&](const status_json* j) {
+    return text_of(*j, "name") == text_of(*fit.front(), "name");
+  });
+  if ((among == which::running || (among == which::running_first && alike))
+      && !std::ranges::all_of(fit, ended))
+    std::erase_if(fit, ended);
+  if (fit.empty())
+    return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
+  if (fit.size() > 1) {
+    std::string list;
+    for (const status_json* j : fit)
+      list += "\n  " + job_line(*j);
+    return {
+      0, {}, "'" + wanted + "' fits several jobs; give more of the id:" + list};
+  }
+  const std::string id = text_of(*fit.front(), "id");
+  std::array<std::uint8_t, sizeof(core::job_id)> bytes{};
+  if (!core::from_hex(id, bytes))
+    return {0, {}, "the node calls the job '" + id + "', which is no id"};
+  return {std::stoull(id, nullptr, 16), id, {}};
+}
+
+} // namespace shoal::apps

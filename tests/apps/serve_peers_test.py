@@ -1,0 +1,277 @@
+# tests/apps/serve_peers_test.py -- models that several peers serve: their deaths,
+# versions of a model that still trains, all families by stages.
+import json
+import re
+import signal
+import threading
+import time
+
+from serving import GOLDEN, LONG, PROMPTS, Serving, golden_ids
+from support import DEADLINE_S, TINY_RUN, main
+
+
+class ServePeers(Serving):
+    def test_each_family_gives_the_tokens_of_transformers(self):
+        """At temperature 0, by one, two and three stages."""
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        models = sorted(folder.parent.name
+                        for folder in GOLDEN.glob("*/golden.safetensors"))
+        self.assertEqual(len(models), 13)
+        for stages in (1, 2, 3):
+            self.each_family(models, stages, at["two"])
+
+    def each_family(self, models, stages, at):
+        for model in models:
+            self.succeed("serve", GOLDEN / model, "--as", model, "--stages",
+                         stages, "--name", "one", "--detach")
+        jobs = [job for job in json.loads(self.succeed(
+            "jobs", "--json", "--name", "one")) if job["state"] == "running"]
+        for job in jobs:
+            shape = json.loads(
+                (GOLDEN / job["name"] / "config.json").read_text())
+            layers = shape.get("num_hidden_layers", shape.get("n_layer"))
+            self.assertEqual([len(p) for p in job["places"]],
+                             [min(stages, layers)], job)
+        for model in models:
+            prompt = golden_ids(model, "prompt")
+            expected = golden_ids(model, "greedy")
+            status, answer = at.post(
+                {"model": model, "prompt": prompt, "temperature": 0,
+                 "max_tokens": len(expected), "ignore_eos": True,
+                 "return_token_ids": True})
+            self.assertEqual(status, 200, answer)
+            choice = answer["choices"][0]
+            self.assertEqual(choice["prompt_token_ids"], prompt)
+            self.assertEqual(choice["token_ids"], expected, (model, stages))
+        for job in jobs:
+            done = self.run_shoal("cancel", job["id"], "--name", "one")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_streams_survive_the_death_of_their_peers(self):
+        names = ("one", "two", "three", "four")
+        nodes, at = {}, {}
+        for name in names:
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "4 peers" in line)
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        self.write("long.toml", TINY_RUN.replace(
+            "max_position_embeddings = 256", "max_position_embeddings = 4096"))
+        self.succeed("init", "long.toml", "--out", "long")
+        self.succeed("serve", "long", "--as", "tiny", "--stages", 2, "--detach",
+                     "--name", "one")
+        peers = {p["id"]: p["name"] for p in status["peers"]}
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        expected = [self.alone(p, LONG, temperature=0, model="long")
+                    for p in PROMPTS]
+        first, outside = self.outside(job, peers)
+        self.another_peer_goes_on_with_a_stream(nodes, at, first, outside)
+        nodes[outside].wait_line(lambda line: f"{first} is gone" in line)
+        results, begun = {}, threading.Semaphore(0)
+
+        def one_stream(i):
+            told = [False]
+
+            def each(texts):
+                if not told[0] and len(texts.get(0, "")) > 10:
+                    told[0] = True
+                    begun.release()
+            results[i] = at[outside].stream(
+                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
+                 "temperature": 0}, each)
+
+        threads = [threading.Thread(target=one_stream, args=(i,))
+                   for i in range(len(PROMPTS))]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        # A stage; if it can be, the peer that was given the model's files.
+        dies = next(n for n in names if n not in (first, outside))
+        nodes[dies].end(signal.SIGKILL)
+        self.assertLess(len(results), len(PROMPTS), "all ended before the death")
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        for i, text in enumerate(expected):
+            self.assertEqual(results.get(i), (200, {0: text}))
+        self.a_node_that_leaves_answers_first(
+            nodes[outside], at[outside], expected[0],
+            lambda: self.start("leave", "--name", outside))
+        last, = set(names) - {first, dies, outside}
+        self.a_node_that_leaves_answers_first(
+            nodes[last], at[last], expected[0],
+            lambda: nodes[last].child.send_signal(signal.SIGTERM))
+
+    def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
+        """Its client has asked a peer that is killed."""
+        key = {"Idempotency-Key": "one request"}
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG}
+        whole = at[other].stream(body, None, key)
+        text, last, (connection, answer) = at[dies].begin(body)
+        nodes[dies].end(signal.SIGKILL)
+        answer.close()
+        connection.close()
+        status, answer = at[other].stream(
+            body, None, {**key, "Last-Event-ID": str(last)})
+        self.assertEqual(whole, (status, {0: text + answer[0]}))
+        self.assertEqual(at[other].stream(
+            body, None, {"Last-Event-ID": str(last)})[0], 400)
+
+    def a_node_that_leaves_answers_first(self, node, at, expected, leave):
+        text, _, (connection, answer) = at.begin(
+            {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": LONG,
+             "temperature": 0})
+        leave()
+        for line in answer:
+            line = line.decode()
+            if line.startswith("data: {"):
+                text += json.loads(line[6:])["choices"][0]["text"]
+        connection.close()
+        self.assertEqual(text, expected)
+        self.assertEqual(node.end(), 0)
+
+    @staticmethod
+    def outside(job, peers):
+        """The nodes that have no stage."""
+        at_work = {stage["id"] for places in job["places"] for stage in places}
+        return [name for peer, name in peers.items() if peer not in at_work]
+
+    def test_a_minority_goes_on_serving_what_it_holds(self):
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        events = self.events(self.succeed(
+            "serve", "m", "--as", "tiny", "--stages", 1, "--detach", "--json",
+            "--name", "one"))
+        self.assert_documented("serve", *events)
+        self.assertEqual(events[-1]["url"], f"http://{at['one'].address}/v1")
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        holds = job["places"][0][0]["peer"]
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
+                "temperature": 0}
+        expected = self.alone(PROMPTS[0], temperature=0)
+        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
+        for name, node in nodes.items():
+            if name != holds:
+                node.end(signal.SIGKILL)
+        nodes[holds].wait_line(lambda line: "no quorum" in line)
+        self.assertEqual(at[holds].stream(body), (200, {0: expected}))
+        self.assertEqual(at[holds].get("/ready")[0], 200)
+
+    # Versions.
+
+    TRAINS = TINY_RUN.replace("steps = 5\n", "steps = 100000\n", 1).replace(
+        "max_position_embeddings = 256",
+        "max_position_embeddings = 4096") + """
+[checkpoint]
+interval = 250
+keep_latest_k = 1000
+
+[job]
+name = "learns"
+"""
+
+    def test_a_job_that_trains_is_served_version_by_version(self):
+        self.write("long.toml", self.TRAINS)
+        texts = self.write_text_files()
+        alone = self.start("train", "long.toml", "--data", texts, "--out",
+                           "alone")
+        alone.wait_line(lambda line: line.startswith("step 60/"))
+        alone.end(signal.SIGINT)
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        self.refuse(1, "serve", "learns", "--name", "three",
+                    names=["no folder learns", "no job 'learns'"])
+        train = self.start("train", "long.toml", "--data", texts, "--out",
+                           "out", "--name", "one")
+        self.wait_for_checkpoint()
+        served = self.start("serve", "learns", "--name", "three")
+        served.wait_line(lambda line: "is a training job" in line)
+        served.wait_line(lambda line: " is served at http://" in line)
+        self.assertEqual(json.loads(at["two"].get("/v1/models")[1])
+                         ["data"][0]["id"], "learns-served")
+        answers = self.across_versions(at["three"])
+        steps = sorted({a[0] for a in answers})
+        self.assertGreaterEqual(len(steps), 2, "no switch was seen")
+        for step, prompt, tokens in sorted({a[:3] for a in answers}):
+            expected = self.alone(prompt, tokens, temperature=0,
+                                  model=f"out/checkpoint/step-{step}")
+            self.assertEqual({a[3] for a in answers
+                              if a[:3] == (step, prompt, tokens)}, {expected})
+        self.assertIn("shoal_model_step", at["three"].get("/metrics")[1])
+        job = [j for j in json.loads(self.succeed("jobs", "--json", "--name",
+                                                  "two"))
+               if j["kind"] == "serve"][0]
+        self.assertGreaterEqual(job["version"], steps[-1])
+        served.end(signal.SIGINT)
+        train.end(signal.SIGINT)
+        self.training_lost_nothing()
+
+    def wait_for_checkpoint(self):
+        for _ in range(600):
+            jobs = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+            if jobs and "checkpoint" in jobs[0]:
+                return
+            time.sleep(0.2)
+        self.fail("no checkpoint came")
+
+    def across_versions(self, at):
+        """Requests, one after the other, until three versions have answered and a
+        long one has run on while newer requests got the next version. Step,
+        prompt, tokens and text of each."""
+        answers, crossed, end = [], [], time.monotonic() + DEADLINE_S
+
+        def go_on(prompt, tokens):
+            while time.monotonic() < end and not (
+                    crossed and len({a[0] for a in answers}) >= 3):
+                status, texts, step = self.stream_of_version(
+                    at, {"model": "learns-served", "prompt": prompt,
+                         "temperature": 0, "max_tokens": tokens})
+                answers.append((step, prompt, tokens,
+                                texts[0] if status == 200 else (status, texts)))
+                if max(a[0] for a in answers) > step:
+                    crossed.append(step)
+
+        threads = [threading.Thread(target=go_on, args=one)
+                   for one in ((PROMPTS[0], LONG), (PROMPTS[1], 40))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * DEADLINE_S)
+        self.assertTrue(crossed, "no stream ran across a switch")
+        return answers
+
+    @staticmethod
+    def stream_of_version(at, body):
+        """Like Endpoint.stream(), with the step that all events name."""
+        steps = set()
+        status, texts = at.stream(body, events=lambda event: steps.add(
+            event["system_fingerprint"]))
+        (step,) = steps
+        return status, texts, int(step.removeprefix("step-"))
+
+    def training_lost_nothing(self):
+        """The losses are those of the same run where nothing is served."""
+        def losses(out):
+            lines = (self.folder / out / "metrics.jsonl").read_text()
+            return {e["step"]: e["loss"] for e in map(json.loads,
+                                                      lines.splitlines())
+                    if "loss" in e and e.get("event", "step") == "step"}
+        alone, served = losses("alone"), losses("out")
+        self.assertGreaterEqual(len(alone), 60)
+        self.assertEqual(sorted(served), list(range(1, max(served) + 1)))
+        for step in sorted(alone)[:60]:
+            self.assertAlmostEqual(alone[step], served[step], 3, step)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+# tests/apps/serving.py -- what tests of served models share: OpenAI's API at an
+# address, and worlds with a model and nodes.
+import http.client
+import json
+import pathlib
+import re
+import struct
+
+from support import DEADLINE_S, World
+
+PROMPTS = ["The cod of file 3", "A herring", "x", "The sprat of file 9 is the "
+           "same as that of file 10, and so on, for all of them"]
+
+
+# Tokens of a stream that still runs when a peer is killed.
+LONG = 3000
+
+
+class Endpoint:
+    """OpenAI's API at an address."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def connect(self):
+        return http.client.HTTPConnection(self.address, timeout=DEADLINE_S)
+
+    def get(self, path):
+        with_close = self.connect()
+        with_close.request("GET", path)
+        answer = with_close.getresponse()
+        body = answer.read().decode()
+        with_close.close()
+        return answer.status, body
+
+    def post(self, body, path="/v1/completions"):
+        connection = self.connect()
+        connection.request("POST", path, body if isinstance(body, str)
+                           else json.dumps(body),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, json.loads(text)
+
+    def begin(self, body, after=3):
+        """The text and the id of the first events of a stream, whose connection
+        is then left open."""
+        connection = self.connect()
+        connection.request("POST", "/v1/completions",
+                           json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json",
+                            "Idempotency-Key": "one request"})
+        answer, text, last = connection.getresponse(), "", 0
+        for line in answer:
+            line = line.decode().rstrip("\n")
+            if line.startswith("id: "):
+                last = int(line[4:])
+            elif line.startswith("data: "):
+                text += json.loads(line[6:])["choices"][0]["text"]
+                after -= 1
+            elif after <= 0:
+                return text, last, (connection, answer)
+        raise AssertionError("it has ended")
+
+    def stream(self, body, each=None, headers=None, events=None):
+        """Texts of the choices, by the events of a stream."""
+        connection = self.connect()
+        connection.request("POST", "/v1/completions",
+                           json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json",
+                            **(headers or {})})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            text = answer.read().decode()
+            connection.close()
+            return answer.status, text
+        texts, done = {}, False
+        for line in answer:
+            line = line.decode().rstrip("\n")
+            if line == "data: [DONE]":
+                done = True
+            elif line.startswith("data: "):
+                event = json.loads(line[6:])
+                if "error" in event:
+                    return 500, event
+                if events:
+                    events(event)
+                for choice in event["choices"]:
+                    texts[choice["index"]] = (
+                        texts.get(choice["index"], "") + choice["text"])
+                if each:
+                    each(texts)
+        connection.close()
+        return (200 if done else 0), texts
+
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+
+def golden_ids(model, name):
+    """Ids that a golden file has (make_goldens.py): numbers as F32."""
+    data = (GOLDEN / model / "golden.safetensors").read_bytes()
+    size = struct.unpack_from("<Q", data)[0]
+    begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
+    return [int(x) for x in struct.unpack_from(
+        f"<{(end - begin) // 4}f", data, 8 + size + begin)]
+
+
+class Serving(World):
+    def setUp(self):
+        super().setUp()
+        self.succeed("init", self.tiny_run(), "--out", "m")
+
+    def alone(self, prompt, tokens=24, model="m", **options):
+        """What `generate` makes of a prompt."""
+        flags = [f for k, v in options.items()
+                 for f in ("--" + k.replace("_", "-"), v)]
+        lines = self.succeed("generate", model, "--prompt", prompt, "--json",
+                             "--max-tokens", tokens, *flags)
+        return self.events(lines)[-1]["text"]
+
+    def serve(self, *flags):
+        process = self.start("serve", "m", *flags)
+        line = process.wait_line(lambda line: " is served at http://" in line)
+        return process, Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
+
+    def begin_node(self, name, nodes, at):
+        nodes[name] = self.start("node", "--threads", 1, "--name", name,
+                                 "--http", "127.0.0.1:0")
+        nodes[name].wait_line(lambda line: line.startswith("ready:"))
+        status = json.loads(self.succeed("status", "--json", "--name", name))
+        at[name] = Endpoint(status["http"])
