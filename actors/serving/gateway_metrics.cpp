@@ -42,8 +42,9 @@ std::string metrics_text(
   for (const auto& [id, model] : models)
     out.value("shoal_streams", "{model=\"" + label(model->name()) + "\"}",
               model->streams().size());
-  const auto of_pipelines = [&](const char* name, auto value_of) {
-    out.kind(name, "gauge");
+  const auto of_pipelines = [&](const char* name, auto value_of,
+                                const char* kind = "gauge") {
+    out.kind(name, kind);
     for (const auto& [id, model] : models)
       for (const core::pipeline_report& r : model->streams().reports())
         out.value(name,
@@ -59,6 +60,12 @@ std::string metrics_text(
   of_pipelines("shoal_pipeline_pages", [](report r) { return r.pages; });
   of_pipelines("shoal_pipeline_waiting_tokens",
                [](report r) { return r.waiting; });
+  of_pipelines(
+    "shoal_pipeline_guessed_tokens_total", [](report r) { return r.guessed; },
+    "counter");
+  of_pipelines(
+    "shoal_pipeline_accepted_tokens_total", [](report r) { return r.accepted; },
+    "counter");
   return std::move(out.text);
 }
 

@@ -204,6 +204,7 @@ private:
       limits.windows = runtime::window_pages_of(serve_);
       limits.pass_tokens = std::uint32_t(serve_.pass_tokens);
       limits.passes_max = std::uint32_t(stages_.size());
+      limits.guesses_max = std::uint32_t(serve_.speculate);
       limits.running_max = std::uint32_t(serve_.streams_max);
       limits.waiting_max = std::uint32_t(serve_.queue_max);
       pipeline_ = std::make_unique<core::serving_pipeline>(

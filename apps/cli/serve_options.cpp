@@ -54,6 +54,11 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
                 "(default: 16 contexts, at most 32768, at least one)")
     ->type_name("TOKENS")
     ->check(CLI::Range(16, 1 << 27));
+  c->add_option("--speculate", o.speculate,
+                "most tokens that a request guesses ahead where its text "
+                "repeats itself, while few generate; 0: none (default: 8)")
+    ->type_name("TOKENS")
+    ->check(CLI::Range(0, 16));
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
               "`shoal cancel`");

@@ -129,6 +129,7 @@ private:
       return failure{"--cache-tokens: is " + std::to_string(c.cache_tokens)
                      + ", must be at least the context, "
                      + std::to_string(c.context)};
+    c.speculate = o_.speculate.value_or(runtime::speculate_usual);
     const bool floats = c.quantize ? false : c.stored_bytes == 4;
     c.kv = o_.kv_type.empty()
              ? (floats ? kernels::kv_type::f32 : kernels::kv_type::bf16)
@@ -246,8 +247,8 @@ private:
       const std::string end =
         o_.detach ? "; `" + command_line("cancel " + name_, o_.at) + "` ends it"
                   : " (Ctrl-C: end)";
-      say("ready", "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1"
-                     + end);
+      say("ready",
+          "\"" + name_ + "\" is served at http://" + endpoint_ + "/v1" + end);
       if (o_.detach) {
         detached_ = true;
         return false;

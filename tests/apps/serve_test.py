@@ -134,6 +134,7 @@ class Serve(World):
         self.assertEqual(cut["text"], expected[:expected.index(expected[5:8])])
         self.assertEqual(cut["finish_reason"], "stop")
         self.probabilities(at)
+        self.guesses(at)
         self.mistakes(at)
         self.assertIn("shoal_requests_total", at.get("/metrics")[1])
         process.wait_line(lambda line: "completions" in line and "200" in line)
@@ -198,6 +199,21 @@ class Serve(World):
         for i in range(36):
             self.assertEqual(results.get(i), (200, {0: expected[i % 12]}))
         self.assertEqual(process.end(signal.SIGINT), 130)
+
+    def guesses(self, at):
+        """A text that repeats itself is guessed ahead, and is the same."""
+        prompt = "over and over, " * 4
+        for options in ({"temperature": 0}, {"temperature": 0.6, "seed": 4}):
+            body = {"model": "tiny", "prompt": prompt, "max_tokens": 180,
+                    **options}
+            expected = self.alone(prompt, 180, **options)
+            self.assertEqual(at.post(body)[1]["choices"][0]["text"], expected)
+        counted = re.compile(r"shoal_pipeline_accepted_tokens_total\{.*\} (\d+)")
+        for _ in range(100):  # a pipeline tells of itself once a second
+            if int(counted.search(at.get("/metrics")[1])[1]) > 0:
+                return
+            at.post(body)
+        self.fail("no guess was right")
 
     def probabilities(self, at):
         """Of chosen tokens, of the likeliest ones, and of a prompt's."""
