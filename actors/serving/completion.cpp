@@ -1,6 +1,8 @@
 // actors/serving/completion.cpp -- tokens in, text out.
 #include "actors/serving/completion.hpp"
 
+#include "runtime/core/text/utf8.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -86,15 +88,29 @@ std::string completion::text_of(core::token_id id) const {
   return out + one.finish();
 }
 
+/// A token as it stands in a list, where no two may be alike: by its bytes, else
+/// by its text, or by its id, as in vLLM's server, if it is a part of a character
+/// or has no text.
+std::string completion::name_of(core::token_id id) const {
+  if (by_ && !by_->file())
+    if (std::string bytes = model::byte_tokenizer().bytes({&id, 1});
+        !bytes.empty())
+      return openai::token_text(bytes);
+  std::string text = text_of(id);
+  if (text.empty() || text.find(core::replacement_character) != text.npos)
+    return "token_id:" + std::to_string(id);
+  return text;
+}
+
 /// With the most probable tokens it stands in any case, as in OpenAI's API.
 void completion::add_token(openai::logprobs& to, const core::served_token& t,
                            std::size_t& offset) const {
   const std::string own = text_of(t.token);
-  to.tokens.push_back(openai::token_text(own));
+  to.tokens.push_back(name_of(t.token));
   to.token_logprobs.emplace_back(float(t.logprob));
   openai::logprobs::top top;
   for (const core::token_chance& o : t.top)
-    top.emplace_back(openai::token_text(text_of(o.token)), float(o.logprob));
+    top.emplace_back(name_of(o.token), float(o.logprob));
   if (!t.top.empty()
       && std::ranges::find(t.top, t.token, &core::token_chance::token)
            == t.top.end())

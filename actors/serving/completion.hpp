@@ -102,6 +102,7 @@ private:
   void add_token(openai::logprobs& to, const core::served_token& t,
                  std::size_t& offset) const;
   std::string text_of(core::token_id id) const;
+  std::string name_of(core::token_id id) const;
   runtime::http_write event(const std::string& json);
   void complete();
 

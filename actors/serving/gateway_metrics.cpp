@@ -47,8 +47,9 @@ std::string metrics_text(
     if (model->config().follows != 0)
       out.value("shoal_model_step", "{model=\"" + label(model->name()) + "\"}",
                 model->current()->is.step);
-  const auto of_pipelines = [&](const char* name, auto value_of) {
-    out.kind(name, "gauge");
+  const auto of_pipelines = [&](const char* name, auto value_of,
+                                const char* kind = "gauge") {
+    out.kind(name, kind);
     for (const auto& [id, model] : models)
       for (const core::pipeline_report& r : model->current()->streams.reports())
         out.value(name,
@@ -64,6 +65,12 @@ std::string metrics_text(
   of_pipelines("shoal_pipeline_pages", [](report r) { return r.pages; });
   of_pipelines("shoal_pipeline_waiting_tokens",
                [](report r) { return r.waiting; });
+  of_pipelines(
+    "shoal_pipeline_guessed_tokens_total", [](report r) { return r.guessed; },
+    "counter");
+  of_pipelines(
+    "shoal_pipeline_accepted_tokens_total", [](report r) { return r.accepted; },
+    "counter");
   return std::move(out.text);
 }
 

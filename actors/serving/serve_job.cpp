@@ -262,6 +262,7 @@ private:
       limits.windows = runtime::window_pages_of(serve_);
       limits.pass_tokens = std::uint32_t(serve_.pass_tokens);
       limits.passes_max = std::uint32_t(stages_.size());
+      limits.guesses_max = std::uint32_t(serve_.speculate);
       limits.running_max = std::uint32_t(serve_.streams_max);
       limits.waiting_max = std::uint32_t(serve_.queue_max);
       s.pipeline = std::make_unique<core::serving_pipeline>(

@@ -69,6 +69,11 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
      "name by which clients ask for it (default: that of the folder; of a job, "
      "its name and -served)");
   add_served(*c, o, nullptr);
+  c->add_option("--speculate", o.speculate,
+                "most tokens that a request guesses ahead where its text "
+                "repeats itself, while few generate; 0: none (default: 8)")
+    ->type_name("TOKENS")
+    ->check(CLI::Range(0, 16));
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
               "`shoal cancel`");

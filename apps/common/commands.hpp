@@ -147,6 +147,7 @@ struct serve_options {
   std::string kv_type;            ///< empty: f32 if the weights are, else bf16
   std::uint64_t context = 0;      ///< tokens; 0: the model's positions
   std::uint64_t cache_tokens = 0; ///< 0: usual_cache_tokens()
+  std::optional<std::uint64_t> speculate; ///< nothing: speculate_usual
   bool detach = false;
   bool json = false;
   std::vector<std::string> join; ///< of the node in this process

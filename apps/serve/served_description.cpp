@@ -87,6 +87,7 @@ describe_served(const serve_options& o, const model::model_config& config,
     return failure{"--cache-tokens: is " + std::to_string(c.cache_tokens)
                    + ", must be at least the context, "
                    + std::to_string(c.context)};
+  c.speculate = o.speculate.value_or(runtime::speculate_usual);
   const bool floats = c.quantize ? false : c.stored_bytes == 4;
   c.kv = o.kv_type.empty()
            ? (floats ? kernels::kv_type::f32 : kernels::kv_type::bf16)

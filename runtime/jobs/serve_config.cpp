@@ -98,6 +98,7 @@ std::string to_json(const serve_config& c) {
   serve["pass_tokens"] = c.pass_tokens;
   serve["streams_max"] = c.streams_max;
   serve["queue_max"] = c.queue_max;
+  serve["speculate"] = c.speculate;
   serve["kv_type"] = kernels::name_of(c.kv);
   serve["quantize"] = c.quantize ? kernels::name_of(*c.quantize) : "stored";
   serve["stored_bytes"] = c.stored_bytes;
@@ -139,6 +140,10 @@ model::result<serve_config> parse_serve(std::string_view text) {
       !ok)
     return ok.why();
   if (auto ok = read(serve, "queue_max", 1, 1u << 20, c.queue_max); !ok)
+    return ok.why();
+  if (auto ok =
+        read(serve, "speculate", 0, core::serving::guesses_max, c.speculate);
+      !ok)
     return ok.why();
   if (auto ok = read(serve, "stored_bytes", 2, 4, c.stored_bytes); !ok)
     return ok.why();

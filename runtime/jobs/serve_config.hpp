@@ -22,17 +22,21 @@
 
 namespace shoal::runtime {
 
+/// Guesses behind the last token of a sequence (core/serving/batcher.hpp).
+inline constexpr std::uint64_t speculate_usual = 8;
+
 struct serve_config {
   model::model_config model;
   /// Of matrices; nothing: as they are stored.
   std::optional<kernels::weight_type> quantize;
   kernels::kv_type kv = kernels::kv_type::bf16;
-  std::uint64_t context = 0;       ///< most tokens of a sequence
-  std::uint64_t cache_tokens = 0;  ///< of all sequences of a pipeline
-  std::uint64_t pass_tokens = 512; ///< in a pass
-  std::uint64_t streams_max = 256; ///< that have pages at once
-  std::uint64_t queue_max = 1024;  ///< that wait for pages
-  std::uint64_t stored_bytes = 4;  ///< of a stored value of a matrix
+  std::uint64_t context = 0;                 ///< most tokens of a sequence
+  std::uint64_t cache_tokens = 0;            ///< of all sequences of a pipeline
+  std::uint64_t pass_tokens = 512;           ///< in a pass
+  std::uint64_t streams_max = 256;           ///< that have pages at once
+  std::uint64_t queue_max = 1024;            ///< that wait for pages
+  std::uint64_t speculate = speculate_usual; ///< most guesses in a row; 0: none
+  std::uint64_t stored_bytes = 4;            ///< of a stored value of a matrix
   /// The training job whose checkpoints are served, each as a version; 0: none.
   core::job_id follows = 0;
 };

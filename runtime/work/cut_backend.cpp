@@ -16,21 +16,12 @@ constexpr std::size_t column_step = 64;
 /// Values of a piece of a vector: 256 KiB.
 constexpr std::size_t value_step = 65536;
 
-double elapsed(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double, std::nano>(
-           std::chrono::steady_clock::now() - since)
-    .count();
-}
-
 template <class Scalar>
-vector_view<Scalar>
-part(vector_view<Scalar> all, std::size_t first, std::size_t last) {
-  return all.empty() ? all
-                     : vector_view<Scalar>(all.data + first, last - first);
+auto part(vector_view<Scalar> all, std::size_t first, std::size_t last) {
+  return all.empty() ? all : vector_view(all.data + first, last - first);
 }
 template <class Scalar>
-matrix_view<Scalar>
-rows(matrix_view<Scalar> all, std::size_t first, std::size_t last) {
+auto rows(matrix_view<Scalar> all, std::size_t first, std::size_t last) {
   return all.empty() ? all : all.slice_rows(first, last);
 }
 
@@ -45,8 +36,8 @@ cut_backend::pieces(kind of, double work, std::size_t parts_max) const {
   if (!urgent_.comes())
     return 1;
   const double wanted = std::ceil(work * cost_[of] / longest_);
-  return std::size_t(
-    std::clamp(wanted, 1.0, double(std::max<std::size_t>(1, parts_max))));
+  const std::size_t most = std::max<std::size_t>(1, parts_max);
+  return std::size_t(std::clamp(wanted, 1.0, double(most)));
 }
 
 /// Runs one piece, and learns from it if it takes a millisecond or more.
@@ -56,7 +47,9 @@ void cut_backend::timed(kind of, double work, const Call& call) {
   rest();
   const auto begin = std::chrono::steady_clock::now();
   call();
-  if (const double took = elapsed(begin); took >= least && work > 0)
+  const std::chrono::duration<double, std::nano> time =
+    std::chrono::steady_clock::now() - begin;
+  if (const double took = time.count(); took >= least && work > 0)
     cost_[of] += (took / work - cost_[of]) / 4;
 }
 

@@ -146,13 +146,20 @@ std::optional<pass> batcher::next_together() {
   pass out;
   std::size_t left = limits_.pass_tokens;
   const std::size_t most = share();
-  for (sequence* s : generating()) {
+  const auto generate = generating();
+  std::size_t spare = std::min<std::size_t>(left, limits_.guess_rows);
+  spare -= std::min({spare, most, generate.size()});
+  if (limits_.guesses_max == 0 || !with_prompt().empty())
+    spare = 0;
+  for (sequence* s : generate) {
     // One before it may have taken its pages.
     if (left == 0 || out.rows.size() >= most || !s->runs
         || !make_room(*s, s->what.tokens.size()))
       continue;
-    give(out, *s, 1);
-    --left;
+    const auto guesses = guess(*s, spare);
+    give(out, *s, 1, guesses);
+    spare -= guesses.size();
+    left -= 1 + guesses.size();
   }
   std::size_t whole_left = limits_.whole_tokens;
   bool starts = true;
@@ -186,7 +193,7 @@ pass batcher::finished(pass p) {
   p.number = ++passes_;
   std::vector<sent_row>& sent = under_way_.emplace_back();
   for (const pass_row& r : p.rows)
-    sent.push_back({r.id, r.first + r.tokens.size()});
+    sent.push_back({r.id, r.first + r.tokens.size(), r.guesses});
   return p;
 }
 
@@ -242,23 +249,43 @@ void batcher::preempt(sequence& s) {
   ++counts_.preempted;
 }
 
-void batcher::give(pass& to, sequence& s, std::size_t count) {
+/// None is guessed that tokens_max would leave out, or for which another one
+/// would have to give its pages.
+std::vector<token_id> batcher::guess(sequence& s, std::size_t most) {
+  if (most == 0 || !s.what.guessed)
+    return {};
+  most =
+    std::min({most, s.pace.next(limits_.guesses_max), std::size_t(s.left) - 1});
+  auto out = looked_up(s.what.tokens, most);
+  if (!out.empty()
+      && !pool_.grow(s.table, s.what.tokens.size() + out.size(),
+                     1 + out.size()))
+    out.clear();
+  counts_.guessed += out.size();
+  return out;
+}
+
+void batcher::give(pass& to, sequence& s, std::size_t count,
+                   const std::vector<token_id>& guesses) {
   pass_row& r = to.rows.emplace_back();
   r.id = s.what.id;
   r.first = s.given;
-  pool_.slide(s.table, s.given, s.given + count);
+  r.guesses = std::uint32_t(guesses.size());
+  const std::size_t all = count + guesses.size();
+  pool_.slide(s.table, s.given, s.given + all);
   const auto from = s.what.tokens.begin() + std::ptrdiff_t(s.given);
   r.tokens.assign(from, from + std::ptrdiff_t(count));
-  s.given += count;
+  r.tokens.insert(r.tokens.end(), guesses.begin(), guesses.end());
+  s.given += all;
   const auto& pages = s.table.pages();
   r.pages.assign(pages.begin(),
                  pages.begin() + std::ptrdiff_t(pages_for(s.given)));
   if (const auto& windows = s.table.windows(); !windows.empty())
     r.windows.assign(windows.begin(),
                      windows.begin() + std::ptrdiff_t(pages_for(s.given)));
-  r.samples = s.given == s.what.tokens.size();
+  r.samples = s.given >= s.what.tokens.size();
   ++s.in_passes;
-  counts_.computed += count;
+  counts_.computed += all;
   charge(s.what.client, count);
 }
 
@@ -280,12 +307,6 @@ batcher::done(const std::vector<sampled_token>& sampled) {
   SHOAL_ASSERT(!under_way_.empty());
   const std::vector<sent_row> rows = std::move(under_way_.front());
   under_way_.erase(under_way_.begin());
-  for (const sent_row& r : rows)
-    if (const auto at = all_.find(r.id); at != all_.end()) {
-      sequence& s = at->second;
-      --s.in_passes;
-      pool_.computed(s.table, std::span(s.what.tokens).first(r.end));
-    }
   std::vector<sequence_id> out;
   for (const sampled_token& t : sampled) {
     const auto at = all_.find(t.id);
@@ -293,12 +314,30 @@ batcher::done(const std::vector<sampled_token>& sampled) {
       continue;
     sequence& s = at->second;
     s.what.tokens.push_back(t.token);
-    if (--s.left > 0 && !t.last)
-      continue;
-    finish(t.id);
-    out.push_back(t.id);
+    if (--s.left == 0 || t.last)
+      out.push_back(t.id);
   }
+  for (const sent_row& r : rows)
+    if (const auto at = all_.find(r.id); at != all_.end())
+      take_back(at->second, r);
+  for (const sequence_id id : out)
+    finish(id);
   return out;
+}
+
+/// A row has been computed, and its tokens are chosen.
+void batcher::take_back(sequence& s, const sent_row& r) {
+  --s.in_passes;
+  const std::size_t last = s.what.tokens.size() - 1; // not computed, if chosen
+  if (r.guesses > 0) {
+    const std::size_t before = r.end - r.guesses;
+    const std::size_t right = last - std::min(last, before);
+    s.given = std::min(s.given, last);
+    s.pace.learn(r.guesses, right);
+    counts_.accepted += right;
+  }
+  pool_.computed(s.table,
+                 std::span(s.what.tokens).first(std::min(r.end, last))); // B-5
 }
 
 std::uint64_t batcher::tokens_waiting() const {

@@ -28,10 +28,20 @@
 // tokens so far go first (start-time fair queueing: P. Goyal et al., SIGCOMM
 // 1996); within one client, in the order in which they came.
 //
-// Threads: none of its own. Cost: a pass is linear in the sequences.
+// Guesses: while few sequences generate and no prompt waits, a row of a sequence
+// that generates may have more tokens behind its last one, which are only guessed
+// (prompt_lookup.hpp): reading the weights for them costs nothing more. The last
+// stage chooses a token after each, as far as the guesses are what it chooses.
+// The sequence then goes on behind the last one that was right.
+// B-5: pages with a guess are shared only when that token was chosen; otherwise
+//      its place is computed again before a row sees it.
+//
+// Threads: none of its own. Cost: a pass is linear in the sequences; with guesses
+// also in their tokens.
 #pragma once
 
 #include "runtime/core/serving/pages.hpp"
+#include "runtime/core/serving/prompt_lookup.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +69,10 @@ struct batcher_limits {
   /// In a pass, of sequences that are computed whole: each takes memory for the
   /// probabilities of the whole vocabulary.
   std::uint32_t whole_tokens = 64;
+  std::uint32_t guesses_max = 0; ///< in a row; 0: none
+  /// Tokens of a pass with guesses: above, the products of a processor take
+  /// longer for each further row.
+  std::uint32_t guess_rows = 16;
 };
 
 struct sequence_request {
@@ -72,6 +86,7 @@ struct sequence_request {
   /// All of it is computed, also what shared pages have already: each of its
   /// tokens is wanted from the model, not only the last one.
   bool whole = false;
+  bool guessed = true; ///< its next tokens may be
 };
 
 enum class refusal : std::uint8_t {
@@ -89,7 +104,8 @@ struct pass_row {
   std::vector<page_id> pages; ///< of all tokens up to the last of them
   /// The same in layers with a window, or empty (page_pool::table::windows()).
   std::vector<page_id> windows;
-  bool samples = false; ///< the next token is chosen after the last
+  bool samples = false;      ///< the next token is chosen after the last
+  std::uint32_t guesses = 0; ///< of the tokens, at the end; then it samples
 };
 
 struct pass {
@@ -97,7 +113,8 @@ struct pass {
   std::vector<pass_row> rows;
 };
 
-/// A token that was chosen at the end of a row.
+/// A token that was chosen at the end of a row; of a row with guesses one more
+/// for each that was right, in their order.
 struct sampled_token {
   sequence_id id = 0;
   token_id token = 0;
@@ -131,6 +148,8 @@ public:
     std::uint64_t preempted = 0; ///< since the start
     std::uint64_t reused = 0;    ///< tokens of prompts that pages had already
     std::uint64_t computed = 0;  ///< tokens given out in passes
+    std::uint64_t guessed = 0;   ///< of these
+    std::uint64_t accepted = 0;  ///< of these, chosen
   };
   [[nodiscard]] load present() const;
   /// Tokens of prompts that have still to be computed.
@@ -148,10 +167,12 @@ private:
     std::uint32_t in_passes = 0;
     std::size_t given = 0; ///< tokens given out in passes
     page_pool::table table;
+    guess_pace pace;
   };
   struct sent_row {
     sequence_id id = 0;
-    std::size_t end = 0; ///< position behind its last token
+    std::size_t end = 0;     ///< position behind its last token
+    std::size_t guesses = 0; ///< of its tokens
   };
 
   sequence* next_to_be_alone();
@@ -166,7 +187,10 @@ private:
   sequence* victim(const sequence& for_whom);
   void preempt(sequence& s);
   void finish(sequence_id id);
-  void give(pass& to, sequence& s, std::size_t count);
+  std::vector<token_id> guess(sequence& s, std::size_t most);
+  void give(pass& to, sequence& s, std::size_t count,
+            const std::vector<token_id>& guesses = {});
+  void take_back(sequence& s, const sent_row& r);
   void charge(client_id c, std::size_t tokens);
   std::uint64_t fair_time(client_id c) const;
 

@@ -90,8 +90,9 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
     return;
   }
   const sequence_id id = ++last_id_;
-  const refusal why = batcher_.add(
-    {id, m.client, m.priority, m.tokens, m.tokens_max, m.alone, m.scored});
+  const refusal why =
+    batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone,
+                  m.scored, m.how.repetition_penalty == 1});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -297,6 +298,7 @@ serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
   }
   if (!from.samples)
     return r;
+  r.guesses = from.guesses;
   row_choice& c = r.choice.emplace();
   c.how = s.how;
   c.drawn = s.chosen + std::uint32_t(s.told.size());
@@ -341,6 +343,8 @@ pipeline_report serving_pipeline::present() const {
   r.streams = std::uint32_t(streams_.size());
   r.running = std::uint32_t(load.running);
   r.pages = batcher_.pages().total() - batcher_.pages().available();
+  r.guessed = load.guessed;
+  r.accepted = load.accepted;
   return r;
 }
 

@@ -188,6 +188,26 @@ BOOST_AUTO_TEST_CASE(none_overtakes_one_that_waits_for_room) {
   BOOST_TEST(row_of(*b.next(), 2));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_computed_whole_reuses_nothing) {
+  batcher_limits l = limits(16);
+  l.whole_tokens = 15;
+  batcher b(l);
+  (void)b.add(request(1, 40, 1));
+  (void)b.done(sampled(*b.next()));
+  sequence_request again = request(1, 40, 1);
+  again.id = 2;
+  again.whole = true;
+  (void)b.add(std::move(again));
+  for (const std::size_t count : {15u, 15u, 10u}) {
+    const auto p = b.next();
+    BOOST_REQUIRE(p);
+    BOOST_TEST(p->rows[0].tokens.size() == count);
+    (void)b.done(sampled(*p));
+  }
+  BOOST_TEST(!b.next());
+  BOOST_TEST(b.present().reused == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(tokens_of_aborted_sequences_are_ignored) {
   batcher b(limits(4));
   (void)b.add(request(1, 20, 9));
@@ -197,6 +217,83 @@ BOOST_AUTO_TEST_CASE(tokens_of_aborted_sequences_are_ignored) {
   BOOST_TEST(b.done(sampled(*p)).empty());
   BOOST_TEST(!b.next());
   BOOST_TEST(b.pages().available() == 4u);
+}
+
+namespace {
+
+/// A sequence that has said 1 2 3 4 5 6 and then 1 2 3, and goes on to say 4.
+struct repeating : batcher {
+  explicit repeating(std::uint32_t tokens_max = 20) : batcher(guessing()) {
+    BOOST_REQUIRE(
+      (add({1, 0, 0, {1, 2, 3, 4, 5, 6, 1, 2, 3}, tokens_max, false, false})
+       == refusal::none));
+    const auto p = next();
+    BOOST_REQUIRE(p);
+    BOOST_TEST(p->rows[0].guesses == 0u); // of a prompt
+    BOOST_TEST(done({{1, 4, false}}).empty());
+  }
+  static batcher_limits guessing() {
+    batcher_limits l = limits(8);
+    l.guesses_max = 8;
+    l.guess_rows = 6;
+    return l;
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(what_followed_before_is_guessed_and_taken_if_chosen) {
+  repeating b;
+  auto p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_TEST(p->rows[0].first == 9u);
+  BOOST_TEST(p->rows[0].tokens == (std::vector<token_id>{4, 5, 6, 1, 2}),
+             boost::test_tools::per_element());
+  BOOST_TEST(p->rows[0].guesses == 4u);
+  BOOST_TEST(p->rows[0].samples);
+  BOOST_TEST(!b.next());
+  BOOST_TEST(b.done({{1, 5, false}, {1, 6, false}, {1, 9, false}}).empty());
+  BOOST_TEST(b.present().guessed == 4u);
+  BOOST_TEST(b.present().accepted == 2u);
+  // It goes on behind the 6, with the 9; nothing is known of 6 9.
+  p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_TEST(p->rows[0].first == 12u);
+  BOOST_TEST(p->rows[0].tokens == (std::vector<token_id>{9}),
+             boost::test_tools::per_element());
+  BOOST_TEST(p->rows[0].guesses == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_guesses_are_not_tried_again_at_once) {
+  repeating b;
+  (void)b.next();
+  (void)b.done({{1, 4, false}}); // 3 4 4: none of the four was right
+  (void)b.next();
+  (void)b.done({{1, 5, false}}); // 4 5 would be known
+  const auto p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_TEST(p->rows[0].guesses == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(guesses_end_where_the_sequence_does) {
+  repeating b(4);
+  const auto p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_TEST(p->rows[0].guesses == 2u); // three tokens are left
+  BOOST_TEST(b.done({{1, 5, false}, {1, 6, false}, {1, 1, false}})
+               == std::vector<sequence_id>{1},
+             boost::test_tools::per_element());
+  BOOST_TEST(b.pages().available() == 8u);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_guessed_while_a_prompt_is_computed) {
+  repeating b;
+  (void)b.add(request(2, 100, 1));
+  const auto p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_REQUIRE(row_of(*p, 1));
+  BOOST_TEST(row_of(*p, 1)->guesses == 0u);
+  BOOST_TEST(row_of(*p, 2));
 }
 
 // By seed: what the stages of a pipeline would see. ---------------------------

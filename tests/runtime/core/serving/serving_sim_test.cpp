@@ -8,6 +8,7 @@
 #include "runtime/core/random.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/core/serving/stage_tables.hpp"
+#include "tests/runtime/core/serving/small_model.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -20,37 +21,10 @@ using namespace shoal::core;
 
 namespace {
 
-constexpr token_id vocabulary = 50;
-constexpr token_id end_token = 7;
-
 peer_id peer(int i) {
   peer_id out{};
   out[0] = std::uint8_t(i + 1);
   return out;
-}
-
-/// What layers with a window make of a token, after what they have made of those
-/// before it in the window.
-std::uint64_t window_value(token_id t, std::span<const std::uint64_t> before) {
-  std::uint64_t h = std::uint64_t(t);
-  for (const std::uint64_t b : before)
-    h = cluster::random(h ^ b).next();
-  return h;
-}
-
-/// The model: any function of all tokens, the seed, and the last token's value in
-/// layers with a window.
-token_id next_token(std::span<const token_id> all, std::uint64_t seed,
-                    std::uint64_t value) {
-  std::uint64_t h = seed ^ value;
-  for (const token_id t : all)
-    h = cluster::random(h ^ std::uint64_t(t + 1)).next();
-  return token_id(h % vocabulary);
-}
-
-/// The probability of a token of a prompt.
-double score_of(std::span<const token_id> before, token_id t) {
-  return -double(next_token(before, std::uint64_t(t), 0));
 }
 
 struct asked {
@@ -61,34 +35,12 @@ struct asked {
   bool cancelled = false;
 };
 
-/// The tokens of a stream on a peer that has nothing else to do.
-/// @param window 0: there are no layers with one
-std::vector<token_id>
-undisturbed(const stream_ask& a, std::size_t window, stream_end& end) {
-  std::vector<token_id> all = a.tokens, out;
-  std::vector<std::uint64_t> values;
-  end = stream_end::length;
-  while (out.size() < a.tokens_max) {
-    for (std::size_t i = values.size(); i < all.size(); ++i)
-      values.push_back(window == 0
-                         ? 0
-                         : window_value(all[i], std::span(values).last(std::min(
-                                                  values.size(), window - 1))));
-    out.push_back(next_token(all, a.how.seed, values.back()));
-    all.push_back(out.back());
-    if (std::ranges::find(a.ends, out.back()) != a.ends.end()) {
-      end = stream_end::stop;
-      break;
-    }
-  }
-  return out;
-}
-
 /// Which invariant the simulation breaks on purpose.
 enum class planted {
   nothing,
   page_freed_early, ///< a stage forgets a page that is in use
   window_too_short, ///< window pages are given away one too early
+  guess_kept,       ///< a guess is taken though another token was chosen
   request_lost,     ///< a gateway never asks again
 };
 
@@ -103,11 +55,16 @@ public:
     limits_.running_max = std::uint32_t(2 + below(8));
     limits_.whole_tokens = std::uint32_t(1 + below(20));
     if (below(2) == 0) {
-      window_ = 1 + below(40);
+      model_.repeats = true;
+      limits_.guesses_max = std::uint32_t(1 + below(8));
+      limits_.guess_rows = std::uint32_t(1 + below(16));
+    }
+    if (below(2) == 0) {
+      model_.window = 1 + below(40);
       limits_.windows = {
-        std::uint32_t(window_ring(window_, limits_.pass_tokens)),
-        std::uint32_t(window_)};
-      if (bug_ == planted::window_too_short && window_ > page_tokens)
+        std::uint32_t(window_ring(model_.window, limits_.pass_tokens)),
+        std::uint32_t(model_.window)};
+      if (bug_ == planted::window_too_short && model_.window > page_tokens)
         limits_.windows.window -= page_tokens;
     }
     new_view();
@@ -133,7 +90,8 @@ public:
   }
 
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
-                reused_windows = 0, ended = 0, scored = 0;
+                reused_windows = 0, ended = 0, scored = 0, guessed = 0,
+                accepted = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -291,21 +249,21 @@ private:
           s.memory[table[at_token / page_tokens]][at_token % page_tokens] =
             row.tokens[i];
         }
-        std::uint64_t value = 0;
-        if (window_ != 0)
+        std::vector<std::uint64_t> values(row.tokens.size());
+        if (model_.window != 0)
           for (std::size_t i = 0; i < row.tokens.size(); ++i)
-            value = write_value(s, windows, std::size_t(row.first) + i,
-                                row.tokens[i]);
+            values[i] = write_value(s, windows, std::size_t(row.first) + i,
+                                    row.tokens[i]);
         for (std::size_t page = row.first / page_tokens; page < table.size();
              ++page) { // as paged_cache::accepts() checks
           BOOST_TEST_REQUIRE(written.insert(table[page]).second);
-          if (window_ != 0)
+          if (model_.window != 0)
             BOOST_TEST_REQUIRE(windows_written.insert(windows[page]).second);
         }
         if (bug_ == planted::page_freed_early && below(8) == 0)
           s.memory[table.front()] = {};
         if (logits_of(row) > 0)
-          out.rows.push_back(result_of(s, row, table, value));
+          out.rows.push_back(result_of(s, row, table, values));
       }
       s.tables.answered(out);
       if (at == p.stages.back())
@@ -314,8 +272,9 @@ private:
     BOOST_TEST_REQUIRE(!s.tables.broken());
   }
 
-  row_result result_of(stage& s, const serve_row& row,
-                       const std::vector<page_id>& table, std::uint64_t value) {
+  row_result
+  result_of(stage& s, const serve_row& row, const std::vector<page_id>& table,
+            const std::vector<std::uint64_t>& values) {
     row_result out;
     out.sequence = row.sequence;
     std::vector<token_id> all;
@@ -324,14 +283,24 @@ private:
     if (row.scores) {
       const std::size_t end = all.size() - logits_of(row);
       for (std::size_t i = 0; i < row.scores->tokens.size(); ++i)
-        out.scored.push_back(
-          {row.scores->tokens[i],
-           score_of(std::span(all).first(end + i + 1), row.scores->tokens[i]),
-           {}});
+        out.scored.push_back({row.scores->tokens[i],
+                              model_.score(std::span(all).first(end + i + 1),
+                                           row.scores->tokens[i]),
+                              {}});
     }
-    if (row.choice)
-      out.tokens.push_back(
-        {next_token(all, row.choice->how.seed, value), 0, {}});
+    for (std::size_t i = row.guesses; row.choice; --i) {
+      const token_id chosen =
+        model_.next(std::span(all).first(all.size() - i), row.choice->how.seed,
+                    values[values.size() - 1 - i]);
+      const bool right = i > 0 && chosen == all[all.size() - i];
+      if (i > 0 && !right && bug_ == planted::guess_kept) {
+        out.tokens.push_back({all[all.size() - i], 0, {}});
+        continue;
+      }
+      out.tokens.push_back({chosen, 0, {}});
+      if (!right)
+        break;
+    }
     return out;
   }
 
@@ -339,10 +308,10 @@ private:
   std::uint64_t write_value(stage& s, const std::vector<page_id>& pages,
                             std::size_t at, token_id t) const {
     std::vector<std::uint64_t> before;
-    for (std::size_t i = at - std::min(at, window_ - 1); i < at; ++i)
+    for (std::size_t i = at - std::min(at, model_.window - 1); i < at; ++i)
       before.push_back(s.windows[pages[i / page_tokens]][i % page_tokens]);
     std::uint64_t& to = s.windows[pages[at / page_tokens]][at % page_tokens];
-    to = window_value(t, before);
+    to = small_model::value(t, before);
     return to;
   }
 
@@ -355,12 +324,13 @@ private:
     // Many begin alike, so that pages are shared.
     const std::size_t length = 1 + below(60);
     for (std::size_t i = 0; i < length; ++i)
-      a.tokens.push_back(token_id(below(6) != 0 ? i % 5 : below(vocabulary)));
+      a.tokens.push_back(
+        token_id(below(6) != 0 ? i % 5 : below(small_model::vocabulary)));
     if (below(2) == 0)
       for (std::size_t i = 0; i < length; ++i)
         a.tokens[i] = token_id(i % 5);
     a.tokens_max = std::uint32_t(1 + below(30));
-    a.ends = {end_token};
+    a.ends = {small_model::end_token};
     a.how.seed = below(3);
     a.scored = below(4) == 0;
     const stream_id id = asked_.size() + 1;
@@ -467,7 +437,7 @@ private:
       if (a.cancelled)
         continue;
       stream_end end;
-      const auto expected = undisturbed(a.ask, window_, end);
+      const auto expected = model_.undisturbed(a.ask, end);
       if (pages_for(a.ask.tokens.size() + a.ask.tokens_max - 1)
           > limits_.pages) {
         if (a.end != stream_end::too_long)
@@ -492,7 +462,9 @@ private:
           continue;
         preempted += p.work().present().preempted;
         reused += p.work().present().reused;
-        if (window_ != 0)
+        guessed += p.work().present().guessed;
+        accepted += p.work().present().accepted;
+        if (model_.window != 0)
           reused_windows += p.work().present().reused;
         if (p.streams() != 0
             || p.work().pages().available() != p.work().pages().total()
@@ -517,7 +489,7 @@ private:
       for (std::size_t i = 1; same && i < tokens.size(); ++i)
         same = a.scored[i - 1].token == tokens[i]
                && a.scored[i - 1].logprob
-                    == score_of(std::span(tokens).first(i), tokens[i]);
+                    == model_.score(std::span(tokens).first(i), tokens[i]);
       scored += tokens.size();
       if (!same)
         note("stream " + std::to_string(id)
@@ -528,7 +500,7 @@ private:
   cluster::random random_;
   planted bug_;
   std::size_t islands_ = 1, stages_ = 1;
-  std::size_t window_ = 0; ///< of the model; 0: none
+  small_model model_;
   batcher_limits limits_;
   std::map<peer_id, node> nodes_;
   std::set<peer_id> alive_;
@@ -545,7 +517,8 @@ private:
 
 struct totals {
   std::uint64_t wrong = 0, deaths = 0, lost = 0, preempted = 0, reused = 0,
-                reused_windows = 0, ended = 0, scored = 0;
+                reused_windows = 0, ended = 0, scored = 0, guessed = 0,
+                accepted = 0;
   std::string first_wrong;
 };
 
@@ -564,6 +537,8 @@ totals run_seeds(std::uint64_t first, std::uint64_t count,
     t.reused_windows += w.reused_windows;
     t.ended += w.ended;
     t.scored += w.scored;
+    t.guessed += w.guessed;
+    t.accepted += w.accepted;
   }
   return t;
 }
@@ -583,12 +558,19 @@ BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
   BOOST_TEST(t.preempted > 0u);
   BOOST_TEST(t.ended > 2000u);
   BOOST_TEST(t.scored > 1000u);
+  BOOST_TEST(t.accepted > 1000u);
+  BOOST_TEST(t.guessed > t.accepted + 100u);
 }
 
 BOOST_AUTO_TEST_CASE(planted_bugs_are_found) {
-  for (const planted bug : {planted::page_freed_early,
-                            planted::window_too_short, planted::request_lost})
-    BOOST_TEST(run_seeds(1, 100, bug).wrong > 0u, "bug " << int(bug));
+  for (const planted bug :
+       {planted::page_freed_early, planted::window_too_short,
+        planted::guess_kept, planted::request_lost}) {
+    std::uint64_t seed = 1; // the last one needs some hundreds
+    while (seed < 3000 && run_seeds(seed, 1, bug).wrong == 0)
+      ++seed;
+    BOOST_TEST(seed < 3000u, "bug " << int(bug));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

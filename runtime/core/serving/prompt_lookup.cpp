@@ -1,0 +1,23 @@
+// runtime/core/serving/prompt_lookup.cpp -- the newest place with the same tokens.
+#include "runtime/core/serving/prompt_lookup.hpp"
+
+namespace shoal::core {
+
+std::vector<token_id>
+looked_up(std::span<const token_id> tokens, std::size_t most) {
+  using namespace prompt_lookup;
+  for (std::size_t n = match_max; n >= match_min && most > 0; --n) {
+    if (tokens.size() <= n)
+      continue;
+    const auto last = tokens.last(n);
+    for (std::size_t end = tokens.size() - 1; end >= n; --end)
+      if (std::ranges::equal(tokens.subspan(end - n, n), last)) {
+        const auto behind =
+          tokens.subspan(end, std::min(most, tokens.size() - end));
+        return {behind.begin(), behind.end()};
+      }
+  }
+  return {};
+}
+
+} // namespace shoal::core
