@@ -1,7 +1,6 @@
 // actors/serving/served_weights.cpp -- fetch, verify, load; unit by unit.
 #include "actors/serving/served_weights.hpp"
 
-#include "actors/checkpoint/blob_set.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/errc.hpp"
@@ -37,6 +36,7 @@ void served_weights::want(const std::set<model::unit_index>& units) {
   if (wanted_.empty())
     tied_ = std::make_shared<model::weights_by_name>();
   loading_ = false;
+  prefetched_.clear();
   load_next();
 }
 
@@ -83,21 +83,41 @@ void served_weights::fetch_all_files(std::uint64_t turn) {
 void served_weights::load_next() {
   if (loading_)
     return;
-  for (const model::unit_index unit : wanted_)
-    if (!units_.contains(unit)) {
+  std::size_t ahead = 0;
+  for (const model::unit_index unit : wanted_) {
+    if (units_.contains(unit))
+      continue;
+    if (!loading_) {
       loading_ = true;
-      return fetch(unit);
+      fetch(unit);
+      continue;
     }
+    if (++ahead > units_ahead)
+      return;
+    // Its own fetch() finds the files here, or joins this one.
+    if (prefetched_.insert(unit).second)
+      fetch_all(node_, files_of(unit), holders_of(unit),
+                [](std::error_code) {});
+  }
+}
+
+blob_set served_weights::files_of(model::unit_index unit) const {
+  blob_set set;
+  set.parts.push_back({manifest_, tensors_of(*layout_, unit)});
+  return set;
+}
+
+/// Units are spread over the holders.
+std::vector<core::peer_id>
+served_weights::holders_of(model::unit_index unit) const {
+  std::vector<core::peer_id> out = owner_.members();
+  if (!out.empty())
+    std::ranges::rotate(out, out.begin() + long(unit % out.size()));
+  return out;
 }
 
 void served_weights::fetch(model::unit_index unit) {
-  blob_set set;
-  set.parts.push_back({manifest_, tensors_of(*layout_, unit)});
-  // Units are spread over the holders.
-  std::vector<core::peer_id> holders = owner_.members();
-  if (!holders.empty())
-    std::ranges::rotate(holders, holders.begin() + long(unit % holders.size()));
-  fetch_all(node_, std::move(set), std::move(holders),
+  fetch_all(node_, files_of(unit), holders_of(unit),
             [this, unit, turn = turn_, post = post_](std::error_code error) {
               post([this, unit, turn, error] {
                 if (turn != turn_)

@@ -11,6 +11,7 @@
 //          the owner, who ends the job.
 #pragma once
 
+#include "actors/checkpoint/blob_set.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/jobs/serve_config.hpp"
@@ -84,6 +85,12 @@ private:
     stage_made made;
   };
 
+  /// Units whose files come while another one is loaded: the exchange fetches
+  /// one blob more at a time (blob_exchange::fetches_max).
+  static constexpr std::size_t units_ahead = 3;
+
+  blob_set files_of(model::unit_index unit) const;
+  std::vector<core::peer_id> holders_of(model::unit_index unit) const;
   void fetch_all_files(std::uint64_t turn);
   void load_next();
   void fetch(model::unit_index unit);
@@ -102,6 +109,7 @@ private:
   std::shared_ptr<const model::unit_layout> layout_;
   std::set<model::unit_index> wanted_;
   std::map<model::unit_index, model::inference_unit> units_;
+  std::set<model::unit_index> prefetched_; ///< or being so
   std::vector<order> orders_;
   bool loading_ = false;
   std::uint64_t turn_ = 0;    ///< counts want()

@@ -54,6 +54,8 @@ unpacked(const std::filesystem::path& file) {
   auto folder = folders.make();
   if (!folder)
     return folder.why();
+  std::cerr << "shoal: making a directory of " << file.string() << ": "
+            << folder->string() << "\n";
   const auto made = model::gguf::write_directory(file, *folder);
   if (!made)
     return model::failure{

@@ -10,11 +10,13 @@ Last run: 2026-11-26, gguf 0.19.0, numpy 2.4.6, safetensors 0.8.0.
 
 gguf/NAME.gguf            the weights of NAME, F32; llama's q and k in the order
                           of llama.cpp's convert_hf_to_gguf.py
+gguf/scaled.gguf          llama 3's scaling of frequencies
 gguf/blocks.gguf          random blocks, a tensor for each type
 gguf/blocks.safetensors   their values by gguf.dequantize
 gguf/words_NAME.gguf      tokenizers/NAME as keys, without weights
 """
 import json
+import math
 import pathlib
 import sys
 
@@ -58,9 +60,7 @@ def in_pairs(values, heads):
             .reshape(values.shape))
 
 
-def model(folder, name, family):
-    config = json.loads((folder / name / "config.json").read_text())
-    out = writer(folder / "gguf" / f"{name}.gguf", family)
+def keys(out, config):
     out.add_context_length(config["max_position_embeddings"])
     out.add_embedding_length(config["hidden_size"])
     out.add_block_count(config["num_hidden_layers"])
@@ -69,6 +69,15 @@ def model(folder, name, family):
     out.add_head_count_kv(config["num_key_value_heads"])
     out.add_layer_norm_rms_eps(config["rms_norm_eps"])
     out.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    if "head_dim" in config:
+        out.add_key_length(config["head_dim"])
+        out.add_value_length(config["head_dim"])
+
+
+def model(folder, name, family):
+    config = json.loads((folder / name / "config.json").read_text())
+    out = writer(folder / "gguf" / f"{name}.gguf", family)
+    keys(out, config)
     for key, value in load_file(folder / name / "model.safetensors").items():
         value = value.astype(numpy.float32)
         if family == "llama" and "self_attn.q_proj" in key:
@@ -76,6 +85,23 @@ def model(folder, name, family):
         if family == "llama" and "self_attn.k_proj" in key:
             value = in_pairs(value, config["num_key_value_heads"])
         out.add_tensor(renamed(key), value)
+    finish(out)
+
+
+def scaled(folder):
+    """Llama 3's scaling, as convert_hf_to_gguf.py writes it."""
+    config = json.loads((folder / "tiny_llama" / "config.json").read_text())
+    out = writer(folder / "gguf" / "scaled.gguf", "llama")
+    keys(out, config)
+    size, factor = config["head_dim"], 32
+    factors = []
+    for i in range(0, size, 2):
+        wave = 2 * math.pi * config["rope_parameters"]["rope_theta"] ** (i / size)
+        smooth = (8192 / wave - 1) / (4 - 1)
+        factors.append(1 if wave < 8192 / 4 else factor if wave > 8192 else
+                       1 / ((1 - smooth) / factor + smooth))
+    out.add_tensor("rope_freqs.weight", numpy.array(factors, numpy.float32))
+    out.add_tensor("token_embd.weight", numpy.zeros((256, 64), numpy.float16))
     finish(out)
 
 
@@ -143,6 +169,8 @@ def main():
     (folder / "gguf").mkdir(exist_ok=True)
     model(folder, "tiny_llama", "llama")
     model(folder, "tiny_qwen2", "qwen2")
+    model(folder, "tiny_qwen3", "qwen3")  # without its scaling
+    scaled(folder)
     blocks(folder)
     for name, pre in (("llama3", "llama-bpe"), ("qwen2", "qwen2"),
                       ("gpt2", "gpt-2"), ("llama2", "")):

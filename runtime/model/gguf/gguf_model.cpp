@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -60,6 +61,16 @@ result<json> scaling_of(const file& from, double theta, std::uint64_t dim) {
                std::uint64_t(llama3_scaling::positions)}};
 }
 
+/// The file has numbers as floats; config.json had 1e-05 before.
+double as_written(double value) {
+  char text[32];
+  const auto end =
+    std::to_chars(std::begin(text), std::end(text), float(value)).ptr;
+  double out = value;
+  std::from_chars(std::begin(text), end, out);
+  return out;
+}
+
 /// Reads the keys of one architecture; the first fault stays.
 class reader {
 public:
@@ -79,7 +90,7 @@ public:
   double real(const char* key, double usual) {
     auto v = from_.real(prefix_ + key, usual);
     if (v)
-      return *v;
+      return as_written(*v);
     if (!wrong)
       wrong = v.message();
     return 0;
@@ -218,6 +229,8 @@ tensors_of(const file& from, const model_config& config) {
     if (dot == std::string::npos)
       return unknown();
     const std::string_view kind = std::string_view(name).substr(dot);
+    if (kind != ".weight" && kind != ".bias")
+      return unknown();
     std::string_view own = std::string_view(name).substr(0, dot);
     named_tensor& to = out.emplace_back();
     to.from = &t;

@@ -149,10 +149,16 @@ BOOST_AUTO_TEST_CASE(offsets_count_characters) {
 BOOST_AUTO_TEST_CASE(models_are_a_list) {
   const std::string one =
     R"({"id":"tiny","object":"model","created":1,"owned_by":"shoal"})";
-  BOOST_TEST(model_json({.id = "tiny", .created = 1, .max_model_len = {}})
-             == one);
+  model_card tiny;
+  tiny.id = "tiny";
+  tiny.created = 1;
+  BOOST_TEST(model_json(tiny) == one);
+  tiny.step = 40;
+  BOOST_TEST(model_json(tiny)
+             == one.substr(0, one.size() - 1) + R"(,"step":40})");
   BOOST_TEST(
-    models_json({{"tiny", 1, "shoal", std::nullopt}, {"b", 2, "me", 4096}})
+    models_json({{"tiny", 1, "shoal", std::nullopt, std::nullopt},
+                 {"b", 2, "me", 4096, std::nullopt}})
     == R"({"object":"list","data":[)" + one
          + R"(,{"id":"b","object":"model","created":2,"owned_by":"me",)"
            R"("max_model_len":4096}]})");

@@ -88,7 +88,8 @@ BOOST_AUTO_TEST_CASE(blocks_are_what_ggml_makes_of_them) {
 }
 
 BOOST_DATA_TEST_CASE(a_file_has_the_weights_of_its_directory,
-                     data::make({"tiny_llama", "tiny_qwen2"}), name) {
+                     data::make({"tiny_llama", "tiny_qwen2", "tiny_qwen3"}),
+                     name) {
   const temporary_folder folder;
   const auto made = write_directory(
     golden() / "gguf" / (std::string(name) + ".gguf"), folder.path);
@@ -101,6 +102,8 @@ BOOST_DATA_TEST_CASE(a_file_has_the_weights_of_its_directory,
   auto config = want->config;
   config.sliding_window = 0; // a GGUF file has none
   config.sliding_layers.clear();
+  config.rope_scaling = {};                                // the file has none
+  config.initializer_range = is->config.initializer_range; // nor this
   BOOST_TEST(model::to_json(is->config) == model::to_json(config));
   BOOST_REQUIRE(is->units.size() == want->units.size());
   for (std::size_t u = 0; u < is->units.size(); ++u) {
@@ -108,6 +111,26 @@ BOOST_DATA_TEST_CASE(a_file_has_the_weights_of_its_directory,
     BOOST_REQUIRE(a.size() == b.size());
     BOOST_TEST(std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
   }
+}
+
+BOOST_AUTO_TEST_CASE(llama_3_scales_its_frequencies) {
+  const std::string bytes = bytes_of("scaled.gguf");
+  const auto from = parsed(bytes);
+  BOOST_REQUIRE_MESSAGE(from, why(from));
+  const auto config = config_of(*from);
+  BOOST_REQUIRE_MESSAGE(config, why(config));
+  const auto& scaling = config->rope_scaling;
+  BOOST_TEST((scaling.type == kernels::rope_scaling::rule::llama3));
+  BOOST_TEST(scaling.factor == 32);
+  BOOST_TEST(scaling.original == 8192);
+  std::string lie = bytes;
+  const auto tensor = from->find_tensor("rope_freqs.weight");
+  const auto at = std::size_t(
+    tensor->data.data() - reinterpret_cast<const std::byte*>(bytes.data()));
+  lie[at + 3] = 0x41; // the first factor is 8
+  const auto other = parsed(lie);
+  BOOST_REQUIRE(other);
+  BOOST_TEST(contains(why(config_of(*other)), "rope_freqs.weight"));
 }
 
 BOOST_DATA_TEST_CASE(a_file_has_the_words_of_its_tokenizer,
