@@ -5,6 +5,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/shards.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -101,8 +102,15 @@ void job_saving::known(const checkpoint_known& a) {
   std::erase_if(refusing_, [&](const core::peer_id& p) {
     return std::ranges::find(a.unable, p) == a.unable.end();
   });
-  if (std::exchange(fails_, false))
-    remarks_.note(a.checkpoint.step, "checkpoints are written again");
+  if (std::exchange(fails_, false)) {
+    std::vector<std::string> without;
+    for (const core::peer_id& p : a.unable)
+      without.push_back(remarks_.name_of(p));
+    remarks_.note(
+      a.checkpoint.step,
+      "checkpoints are written again"
+        + (without.empty() ? "" : ", not on " + core::listed(without)));
+  }
   log_checkpoint(a.checkpoint);
   to_.end(checkpoint_over{a.checkpoint.step});
   drop_old();

@@ -208,8 +208,11 @@ bool checkpoint_rounds::kept(const duty& d, std::uint64_t step,
   const bool failed =
     last_.header == d.header && last_.checkpoint.manifest == blob_digest{};
   const peer_id& maker = last_.header == d.header ? published_by_ : publisher_;
-  const bool nobody = std::ranges::all_of(
-    keepers_of_last(d), [&](const peer_id& p) { return p == maker; });
+  // One that refuses tries again, but the end does not wait for its user.
+  const bool nobody =
+    std::ranges::all_of(keepers_of_last(d), [&](const peer_id& p) {
+      return p == maker || refusing_.contains(p);
+    });
   return failed || nobody || kept_ > step
          || now - waits_since_ >= keep_wait_max;
 }
