@@ -49,9 +49,9 @@ fs::path job_folder(runtime::context& node, core::job_id job) {
 
 std::error_code note_shard(runtime::context& node, const core::island_id& id,
                            const listed_shard& shard) {
-  std::error_code error;
   const fs::path file = shard_list_of(job_folder(node, id.job), id.index);
-  fs::create_directories(file.parent_path(), error);
+  std::error_code error =
+    runtime::make_folder_below(node.data_dir(), file.parent_path());
   const runtime::posix::descriptor fd =
     runtime::posix::open_regular(file, O_WRONLY | O_CREAT | O_APPEND, error);
   if (error)

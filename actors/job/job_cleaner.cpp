@@ -5,6 +5,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "runtime/core/text/hex.hpp"
+#include "runtime/files/file.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/store/store.hpp"
@@ -206,8 +207,7 @@ private:
 
 void remember_blobs(runtime::context& node, const core::job_entry& entry) {
   const fs::path folder = node.data_dir() / "jobs" / core::job_text(entry.id);
-  std::error_code error;
-  fs::create_directories(folder, error);
+  std::error_code error = runtime::make_folder_below(node.data_dir(), folder);
   std::string text = "data " + core::to_hex(entry.data) + "\n";
   if (entry.origin != core::blob_digest{})
     text += "origin " + core::to_hex(entry.origin) + "\n";

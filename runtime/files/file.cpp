@@ -100,4 +100,14 @@ std::error_code read_file(const fs::path& file, std::size_t bytes_max,
   return {};
 }
 
+std::error_code make_folder_below(const std::filesystem::path& root,
+                                  const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(root, error))
+    return error ? error
+                 : std::make_error_code(std::errc::no_such_file_or_directory);
+  std::filesystem::create_directories(folder, error);
+  return error;
+}
+
 } // namespace shoal::runtime

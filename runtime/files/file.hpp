@@ -52,6 +52,11 @@ std::error_code
 replace_file(const std::filesystem::path& file,
              std::span<const std::byte> bytes, mode_t mode = 0600);
 
+/// Makes a folder below `root`, but not `root`: a data directory that its user has
+/// moved must not come back empty.
+std::error_code make_folder_below(const std::filesystem::path& root,
+                                  const std::filesystem::path& folder);
+
 /// Reads a whole file of at most `bytes_max`.
 std::error_code read_file(const std::filesystem::path& file,
                           std::size_t bytes_max, std::vector<std::byte>& out);

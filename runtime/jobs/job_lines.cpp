@@ -2,6 +2,7 @@
 // once.
 #include "runtime/jobs/job_lines.hpp"
 
+#include "runtime/files/file.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/jobs/event_json.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -135,8 +136,7 @@ std::error_code job_lines::write_all_of(core::job_id job, refused& r) {
 
 std::error_code job_lines::write(core::job_id job, const std::string& line) {
   const auto path = file(job);
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
+  std::error_code error = make_folder_below(folder_, path.parent_path());
   if (error)
     return error;
   const posix::descriptor fd =

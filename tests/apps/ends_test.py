@@ -24,6 +24,29 @@ class Ends(World):
         self.assertEqual(follow.end(signal.SIGINT), 130)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def test_a_data_directory_that_was_moved_is_not_made_again(self):
+        """A node with work wrote lines of its job there, so that the directory
+        could not be moved back."""
+        other = self.ready("--name", "other")
+        node = self.ready("--name", "one")
+        other.wait_line(lambda line: "2 peers" in line)
+        peer = json.loads(self.succeed("status", "--json", "--name", "one"))[
+            "self"]
+        run = self.start("train", self.tiny_run(), "--training.steps", 10 ** 6,
+                         "--data", self.write_text_files(), "--out", "out",
+                         "--name", "other")
+        run.wait_line(lambda line: line.startswith("step "))
+        data = self.folder / ".local/share/shoal/one"
+        data.rename(self.folder / "moved")
+        node.wait_line(lambda line: "removed or moved" in line)
+        node.end()
+        self.assertFalse(data.exists(), list(data.rglob("*")))
+        (self.folder / "moved").rename(data)
+        self.ready("--name", "one")
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        self.assertEqual(status["self"], peer)
+        run.end(signal.SIGINT)
+
     def test_a_run_that_is_to_end_does_not_wait_for_a_node_that_is_gone(self):
         """It waited a minute, and then for another answer."""
         node = self.ready("--name", "one")

@@ -102,6 +102,17 @@ BOOST_AUTO_TEST_CASE(a_failure_names_the_file_and_the_reason) {
   BOOST_TEST(too_long.message().ends_with("is longer than 10 bytes"));
 }
 
+BOOST_AUTO_TEST_CASE(a_folder_that_was_moved_is_not_made_again) {
+  test::scratch folder("shoal-file");
+  const fs::path root = folder.path() / "data";
+  BOOST_TEST((make_folder_below(root, root / "jobs" / "1")
+              == std::errc::no_such_file_or_directory));
+  BOOST_TEST(!fs::exists(root));
+  fs::create_directory(root);
+  BOOST_TEST(!make_folder_below(root, root / "jobs" / "1"));
+  BOOST_TEST(fs::is_directory(root / "jobs" / "1"));
+}
+
 BOOST_AUTO_TEST_CASE(a_new_file_replaces_none) {
   test::scratch folder("shoal-file");
   const fs::path file = folder.path() / "key";
