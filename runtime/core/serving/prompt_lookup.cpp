@@ -12,9 +12,11 @@ looked_up(std::span<const token_id> tokens, std::size_t most) {
     const auto last = tokens.last(n);
     for (std::size_t end = tokens.size() - 1; end >= n; --end)
       if (std::ranges::equal(tokens.subspan(end - n, n), last)) {
-        const auto behind =
-          tokens.subspan(end, std::min(most, tokens.size() - end));
-        return {behind.begin(), behind.end()};
+        std::vector<token_id> out;
+        for (std::size_t at = end; out.size() < most; ++at)
+          out.push_back(at < tokens.size() ? tokens[at]
+                                           : out[at - tokens.size()]);
+        return out;
       }
   }
   return {};

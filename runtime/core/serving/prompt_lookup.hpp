@@ -27,8 +27,9 @@ inline constexpr std::size_t match_max = 3;
 inline constexpr std::size_t match_min = 2;
 } // namespace prompt_lookup
 
-/// At most `most` tokens that followed the newest earlier occurrence of the last
-/// tokens; nothing: there is none.
+/// The `most` tokens that followed the newest earlier occurrence of the last
+/// tokens, and behind the last one again what followed there; nothing: there is
+/// none.
 [[nodiscard]] std::vector<token_id>
 looked_up(std::span<const token_id> tokens, std::size_t most);
 

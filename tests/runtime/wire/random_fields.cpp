@@ -56,11 +56,15 @@ void random_fields::settle(core::sampling_wish& x) {
 
 void random_fields::settle(core::serve_request& x) {
   x.chosen %= x.tokens.size() + 1;
+  x.scored = x.scored && x.chosen == 0;
 }
 
 void random_fields::settle(core::serve_row& x) {
   if (x.tokens.empty())
     x.tokens.push_back(7);
+  x.guesses %= x.tokens.size();
+  if (core::logits_of(x) > x.tokens.size())
+    x.scores.reset();
 }
 
 } // namespace shoal::tests

@@ -18,13 +18,14 @@ void expect(const tokens& all, std::size_t most, const tokens& guesses) {
 BOOST_AUTO_TEST_SUITE(prompt_lookups)
 
 BOOST_AUTO_TEST_CASE(what_followed_the_same_tokens_is_guessed) {
-  expect({1, 2, 3, 4, 5, 1, 2, 3}, 8, {4, 5, 1, 2, 3});
+  expect({1, 2, 3, 4, 5, 1, 2, 3}, 5, {4, 5, 1, 2, 3});
+  expect({1, 2, 3, 4, 5, 1, 2, 3}, 7, {4, 5, 1, 2, 3, 4, 5}); // and again
   expect({1, 2, 3, 4, 5, 1, 2, 3}, 2, {4, 5});
   expect({1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3}, 1, {8}); // the newest place
   // Three tokens count for more than two, though two came later.
   expect({1, 2, 3, 7, 9, 2, 3, 8, 1, 2, 3}, 1, {7});
   expect({9, 2, 3, 7, 1, 2, 3}, 1, {7}); // two
-  expect({5, 5, 5, 5}, 4, {5});          // up to the end
+  expect({5, 5, 5, 5}, 4, {5, 5, 5, 5});
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_guessed_after_what_never_came) {
