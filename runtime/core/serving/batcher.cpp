@@ -10,7 +10,8 @@
 namespace shoal::core {
 
 batcher::batcher(const batcher_limits& limits)
-  : limits_(limits), pool_(limits.pages, limits.windows) {
+  : limits_(limits), pool_(limits.pages, limits.windows),
+    beside_(limits.pass_tokens) {
   const window_pages& w = limits.windows;
   SHOAL_ASSERT(w.pages == 0 || w.pages >= limits.pages
                || w.pages >= window_ring(w.window, limits.pass_tokens)); // B-3
@@ -161,6 +162,8 @@ std::optional<pass> batcher::next_together() {
     spare -= guesses.size();
     left -= 1 + guesses.size();
   }
+  if (!out.rows.empty())
+    left = std::min(left, beside_);
   std::size_t whole_left = limits_.whole_tokens;
   bool starts = true;
   std::int64_t full = 0; // no room for a sequence of this priority

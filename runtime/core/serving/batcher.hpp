@@ -132,6 +132,9 @@ public:
   /// that is held keeps its pages until another one needs them.
   void hold(sequence_id id, bool held);
 
+  /// Most tokens of prompts in a pass in which other sequences generate; at least
+  /// one. At first as many as a pass may have.
+  void set_beside(std::size_t tokens) { beside_ = tokens; }
   /// The next pass; nothing: no work, no room, or passes_max are under way.
   [[nodiscard]] std::optional<pass> next();
   /// The pass is complete; passes end in order.
@@ -200,6 +203,7 @@ private:
   std::map<client_id, std::uint64_t> used_; ///< tokens, by fair time
   std::uint64_t fair_now_ = 0; ///< of the client that was served last
   std::size_t running_ = 0;
+  std::size_t beside_;                           ///< see set_beside
   bool was_alone_ = false;                       ///< the newest pass
   std::vector<std::vector<sent_row>> under_way_; ///< oldest first
   std::uint64_t passes_ = 0;

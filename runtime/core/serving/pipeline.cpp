@@ -219,17 +219,15 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
   return out;
 }
 
-/// With several passes under way its time is also that of those before it: a
-/// gateway's next prompt will have to wait for such, too.
 void serving_pipeline::measure(const given& g) {
-  std::uint64_t tokens = 0;
+  std::size_t generating = 0, of_prompts = 0;
   for (const serve_row& r : g.pass.rows)
-    tokens += r.tokens.size();
-  if (tokens < measured_tokens_min || now_ <= g.at)
-    return;
-  const std::uint64_t per_s =
-    tokens * 1'000'000'000 / std::uint64_t(now_ - g.at);
-  prompt_per_s_ = prompt_per_s_ == 0 ? per_s : (3 * prompt_per_s_ + per_s) / 4;
+    if (r.choice && r.tokens.size() == 1)
+      ++generating;
+    else
+      of_prompts += r.tokens.size();
+  pace_.took(generating, of_prompts, now_ - g.at);
+  batcher_.set_beside(pace_.beside());
 }
 
 void serving_pipeline::forget(sequence_id id) {
@@ -339,7 +337,7 @@ pipeline_report serving_pipeline::present() const {
   r.ready = ready();
   r.room = std::uint64_t(batcher_.pages().total()) * page_tokens;
   r.waiting = batcher_.tokens_waiting();
-  r.per_s = prompt_per_s_;
+  r.per_s = pace_.prompts_per_s();
   r.streams = std::uint32_t(streams_.size());
   r.running = std::uint32_t(load.running);
   r.pages = batcher_.pages().total() - batcher_.pages().available();

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "runtime/core/serving/batcher.hpp"
+#include "runtime/core/serving/pass_pace.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 
 #include <deque>
@@ -47,8 +48,6 @@ public:
   /// A pass without an answer is given again after this time, and stages that
   /// are not ready are asked again.
   static constexpr nanoseconds again_after = 5'000'000'000;
-  /// Passes of this number of tokens tell how fast prompts are computed.
-  static constexpr std::uint64_t measured_tokens_min = 64;
   /// All gateways get a report at least this often while anything changes.
   static constexpr nanoseconds report_every = 1'000'000'000;
 
@@ -134,7 +133,7 @@ private:
   bool changed_ = true; ///< since the last report
   news_by_gateway news_;
   serve_sends out_;
-  std::uint64_t prompt_per_s_ = 0; ///< smoothed; 0: not known
+  pass_pace pace_;
 };
 
 } // namespace shoal::core
