@@ -383,7 +383,7 @@ private:
       const auto newest = model->versions().front();
       if (model->versions().size() > 1)
         apply(model, *newest, newest->streams.ask_how_they_are());
-      propose_next_version(node_, *model, steady_now());
+      propose_next_version(node_, model, post_, steady_now());
     }
     tick_if_needed();
   }

@@ -1,6 +1,7 @@
 // actors/serving/next_version.cpp -- reads the log of the job that is followed.
 #include "actors/serving/next_version.hpp"
 
+#include "actors/checkpoint/blob_set.hpp"
 #include "runtime/context.hpp"
 #include "runtime/jobs/job_log.hpp"
 
@@ -21,7 +22,7 @@ constexpr core::nanoseconds propose_every = 5'000'000'000;
 void read_log(runtime::context& node, served_model& model) {
   auto& f = model.follows;
   for (const runtime::job_event& e :
-       node.log().read(model.config().follows, f.next, f.next))
+       node.log().read(model.config().follows, f.read, f.read))
     if (e.kind == runtime::job_event_kind::checkpoint)
       f.newest = {e.step, e.digest};
 }
@@ -45,22 +46,48 @@ bool has_streams(const served_version& v) {
                                 [](const auto& r) { return r.streams > 0; });
 }
 
+/// Fetches the files of the next version to the own disk. One that no peer has
+/// any more is not the next one.
+void fetch_next(runtime::context& node,
+                const std::shared_ptr<served_model>& model,
+                const poster& post) {
+  auto& f = model->follows;
+  f.fetching = true;
+  std::vector<core::peer_id> holders;
+  const auto view = node.view();
+  for (const core::member& m : view->members)
+    holders.push_back(m.id.peer);
+  blob_set set;
+  set.weights.push_back(f.next->manifest);
+  fetch_all(node, std::move(set), std::move(holders),
+            [model, post](std::error_code error) {
+              post([model, error] {
+                auto& done = model->follows;
+                done.fetching = false;
+                done.fetched = !error || refused_by_disk(error);
+                if (!done.fetched)
+                  done.next.reset();
+              });
+            });
+}
+
 } // namespace
 
-void propose_next_version(runtime::context& node, served_model& model,
-                          core::nanoseconds now) {
-  for (const auto& v : model.versions())
+void propose_next_version(runtime::context& node,
+                          const std::shared_ptr<served_model>& model,
+                          const poster& post, core::nanoseconds now) {
+  for (const auto& v : model->versions())
     if (has_streams(*v))
       v->idle_since = now;
-  read_log(node, model);
-  auto& f = model.follows;
-  const served_version& newest = *model.versions().front();
+  read_log(node, *model);
+  auto& f = model->follows;
+  const served_version& newest = *model->versions().front();
   if (!f.newest || f.newest->step <= newest.is.step
       || (f.proposed != 0 && now - f.proposed < propose_every)
-      || !speaks(node, model))
+      || !speaks(node, *model))
     return;
   const bool ready = newest.streams.all_ready();
-  const served_version& oldest = *model.versions().back();
+  const served_version& oldest = *model->versions().back();
   const bool idle = &oldest == &newest || now - oldest.idle_since >= idle_min;
   // The one that stays beside the next.
   const served_version* keeps = nullptr;
@@ -69,10 +96,14 @@ void propose_next_version(runtime::context& node, served_model& model,
   else if (!ready && &oldest != &newest && !has_streams(newest)
            && now - newest.since >= loads_max)
     keeps = &oldest;
-  if (keeps == nullptr)
+  if (keeps == nullptr || f.fetching)
     return;
+  if (!f.next || f.next->step <= newest.is.step) {
+    f.next = f.newest;
+    return fetch_next(node, model, post);
+  }
   f.proposed = now;
-  node.propose_version(model.entry().id, *f.newest, keeps->is.step);
+  node.propose_version(model->entry().id, *f.next, keeps->is.step);
 }
 
 } // namespace shoal::actors

@@ -8,7 +8,9 @@
 // may be gone.
 //
 // One gateway proposes: that of the peer that speaks for the first pipeline.
-// Every member's log names the checkpoints of every job.
+// Every member's log names the checkpoints of every job. Its own disk first gets
+// the files: the peers that wrote a new checkpoint may be the only ones that have
+// it, and may die.
 //
 // Threads: the gateway's.
 #pragma once
@@ -19,7 +21,8 @@ namespace shoal::actors {
 
 /// Looks for a newer checkpoint, and proposes it as the next version if it can be
 /// one. To be called about every second. @pre the model follows a job
-void propose_next_version(runtime::context& node, served_model& model,
-                          core::nanoseconds now);
+void propose_next_version(runtime::context& node,
+                          const std::shared_ptr<served_model>& model,
+                          const poster& post, core::nanoseconds now);
 
 } // namespace shoal::actors

@@ -75,9 +75,13 @@ public:
   /// Where it follows a job: the newest checkpoint of that job, as far as its log
   /// on this node says.
   struct followed {
-    std::uint64_t next = 0; ///< to be read of the log
+    std::uint64_t read = 0; ///< events of the log
     std::optional<core::model_version> newest;
     core::nanoseconds proposed = 0;
+    /// The checkpoint that is to be the next version.
+    std::optional<core::model_version> next;
+    bool fetching = false; ///< its files
+    bool fetched = false;  ///< they are here, or the disk refuses them
   } follows;
 
   /// Tokens that end a sequence.

@@ -216,6 +216,41 @@ name = "learns"
         train.end(signal.SIGINT)
         self.training_lost_nothing()
 
+    def test_a_request_keeps_its_version_when_a_peer_dies(self):
+        nodes, at = {}, {}
+        names = ("one", "two", "three", "four")
+        for name in names:
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "4 peers" in line)
+        # Few checkpoints: each reaches the folder.
+        self.write("long.toml", self.TRAINS.replace("= 250", "= 1500"))
+        self.start("train", "long.toml", "--data", self.write_text_files(),
+                   "--out", "out", "--name", "one")
+        self.wait_for_checkpoint()
+        self.succeed("serve", "learns", "--stages", 2, "--detach", "--name",
+                     "one")
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        peers = {p["id"]: p["name"] for p in status["peers"]}
+        job = [j for j in status["jobs"] if j["kind"] == "serve"][0]
+        at_work = [peers[s["id"]] for p in job["places"] for s in p]
+        dies = next(n for n in at_work if n != "one")
+        asked = next(n for n in names if n not in (dies, "one"))
+        body = {"model": "learns-served", "prompt": PROMPTS[0],
+                "temperature": 0, "max_tokens": LONG}
+        killed = []
+
+        def each(texts):
+            if not killed and len(texts.get(0, "")) > 500:
+                killed.append(dies)
+                nodes[dies].end(signal.SIGKILL)
+
+        status, texts, step = self.stream_of_version(at[asked], body, each)
+        self.assertEqual((status, killed), (200, [dies]), texts)
+        self.assertEqual(texts[0], self.alone(
+            PROMPTS[0], LONG, temperature=0,
+            model=f"out/checkpoint/step-{step}"))
+
     def wait_for_checkpoint(self):
         for _ in range(600):
             jobs = json.loads(self.succeed("jobs", "--json", "--name", "one"))
@@ -251,10 +286,10 @@ name = "learns"
         return answers
 
     @staticmethod
-    def stream_of_version(at, body):
+    def stream_of_version(at, body, each=None):
         """Like Endpoint.stream(), with the step that all events name."""
         steps = set()
-        status, texts = at.stream(body, events=lambda event: steps.add(
+        status, texts = at.stream(body, each, events=lambda event: steps.add(
             event["system_fingerprint"]))
         (step,) = steps
         return status, texts, int(step.removeprefix("step-"))

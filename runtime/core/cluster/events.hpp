@@ -205,9 +205,10 @@ struct redeem_invite {
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
                received, tick, discovered, reached, submit_job, set_job_state,
-               remove_job, drain_job, serve_version, job_arrived, retry_job,
-               expel_member, leave, leave_now, update_profile, update_addresses,
-               recover_force, revoke_peer, add_invite, redeem_invite>;
+               remove_job, drain_job, job_arrived, retry_job, expel_member,
+               leave, leave_now, update_profile, update_addresses,
+               recover_force, revoke_peer, add_invite, redeem_invite,
+               serve_version>;
 
 // Actions --------------------------------------------------------------------
 
