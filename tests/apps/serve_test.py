@@ -171,7 +171,7 @@ class Serve(World):
             numbers = left.findall(at.get("/metrics")[1])
             if set(numbers) == {"0"}:
                 break
-            at.stream({**bodies[0], "max_tokens": 250})
+            at.stream({**bodies[0], "max_tokens": 200})
         self.assertEqual(numbers, ["0", "0", "0"])
         self.assertEqual(process.end(signal.SIGINT), 130)
 
