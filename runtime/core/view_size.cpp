@@ -72,8 +72,8 @@ std::size_t bytes_bound(const job_entry& j) {
   const std::size_t now = size_of(j.marks);
   return size_of(j) - j.cause.size() + number
          + std::max(job_cause_bytes_max, j.cause.size()) - now
-         + std::max(now,
-                    marks_max / limits::islands_max * j.want_islands * mark);
+         + std::max(now, marks_max / limits::islands_max
+                           * std::max(j.want_islands, islands_of(j)) * mark);
 }
 
 std::size_t bytes_bound(const assignment& a) {

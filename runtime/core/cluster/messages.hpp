@@ -194,6 +194,8 @@ enum class change_kind : std::uint8_t {
                 ///< has arrived
   remove_job = 15, ///< removes the job `id`, which has ended, from the list
   drain_job = 16,  ///< the job `id` stops after its step
+  scale_job = 17,  ///< the served model of job `id` is to have `islands`
+  ///< pipelines; void if their number was changed since `since`
 };
 
 /// One wished change to the view.
@@ -216,10 +218,11 @@ struct change {
   bool afresh = false; ///< of an expulsion: earlier ones are long ago
   std::string cause{};
   std::uint32_t island = 0;
+  std::uint32_t islands = 0;
   friend bool operator==(const change&, const change&) = default;
 };
 void fields(auto& v, of<change> auto& x) {
-  v("kind", x.kind, up_to(change_kind::drain_job));
+  v("kind", x.kind, up_to(change_kind::scale_job));
   v("job", x.job);
   v("id", x.id);
   v("state", x.state, up_to(job_state::failed));
@@ -238,6 +241,7 @@ void fields(auto& v, of<change> auto& x) {
   v("afresh", x.afresh);
   v("cause", x.cause, text_of(job_cause_bytes_max));
   v("island", x.island, at_most(limits::islands_max - 1));
+  v("islands", x.islands, at_most(limits::islands_max));
 }
 
 /// Wishes of a member without a vote, sent to one with a vote.
