@@ -98,6 +98,7 @@ private:
 
   void on_view(const runtime::view_changed& m) {
     view_ = m.view;
+    plan_ = m.plan;
     std::set<core::job_id> serving;
     for (const core::job_entry& e : m.view->jobs)
       if (e.kind == core::job_kind::serve && e.state == core::job_state::running
@@ -119,6 +120,27 @@ private:
         apply(model, model->streams().place(places_of(*place), members(),
                                             steady_now()));
     }
+    keep_ticking();
+  }
+
+  /// While there are streams, or numbers of pipelines that follow the load.
+  void keep_ticking() {
+    for (const auto& [id, model] : models_)
+      if (!ticking_
+          && (model->streams().size() > 0 || model->scaler.active())) {
+        ticking_ = true;
+        delayed_send(this, gateway_tick_every, gateway_tick{});
+      }
+  }
+
+  void scale(served_model& model) {
+    const core::job_entry* job = core::find_job(*view_, model.entry().id);
+    if (!job || !model.scaler.active())
+      return;
+    const std::string line = model.scaler.look(node_, *view_, *plan_, *job,
+                                               model.streams(), steady_now());
+    if (!line.empty())
+      note(model, line);
   }
 
   bool add(const core::job_entry& e) {
@@ -206,10 +228,7 @@ private:
       node_.send(s.to, std::move(s.what));
     for (const core::stream_event& event : e.events)
       on_event(model, event);
-    if (model->streams().size() > 0 && !ticking_) {
-      ticking_ = true;
-      delayed_send(this, gateway_tick_every, gateway_tick{});
-    }
+    keep_ticking();
   }
 
   void on_event(const std::shared_ptr<served_model>& model,
@@ -338,6 +357,9 @@ private:
     for (const auto& [id, model] : std::map(models_))
       if (model->streams().size() > 0)
         apply(model, model->streams().tick(steady_now()));
+    for (const auto& [id, model] : models_)
+      scale(*model);
+    keep_ticking();
   }
 
   // Requests. -------------------------------------------------------------------
@@ -496,6 +518,7 @@ private:
   runtime::context& node_;
   poster post_;
   std::shared_ptr<const core::view> view_;
+  std::shared_ptr<const core::plan> plan_; ///< of the view
   std::map<core::job_id, std::shared_ptr<served_model>> models_;
   std::map<std::uint64_t, request> requests_;
   std::map<core::stream_id, stream> streams_;

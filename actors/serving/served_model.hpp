@@ -7,6 +7,7 @@
 // Errors:  while files cannot be fetched, requests wait.
 #pragma once
 
+#include "actors/serving/pipeline_scaler.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/jobs/serve_config.hpp"
@@ -34,7 +35,7 @@ struct model_text {
 class served_model {
 public:
   served_model(core::job_entry entry, runtime::serve_config config)
-    : entry_(std::move(entry)), config_(std::move(config)) {}
+    : scaler(config), entry_(std::move(entry)), config_(std::move(config)) {}
 
   const core::job_entry& entry() const noexcept { return entry_; }
   const runtime::serve_config& config() const noexcept { return config_; }
@@ -55,6 +56,7 @@ public:
                   const poster& post, std::function<void()> done);
 
   std::vector<std::function<void()>> waiting; ///< for text()
+  pipeline_scaler scaler;
 
 private:
   core::job_entry entry_;

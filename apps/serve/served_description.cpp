@@ -70,6 +70,10 @@ with_options(const serve_options& o, const model::model_config& config,
     return failure{"--cache-tokens: is " + std::to_string(c.cache_tokens)
                    + ", must be at least the context, "
                    + std::to_string(c.context)};
+  if (o.pipelines == 0)
+    c.replicas_max = core::limits::islands_max;
+  c.grow_after = o.grow_after;
+  c.shrink_after = o.shrink_after;
   const bool floats = c.quantize ? false : c.stored_bytes == 4;
   c.kv = o.kv_type.empty()
            ? (floats ? kernels::kv_type::f32 : kernels::kv_type::bf16)
@@ -132,7 +136,8 @@ std::string served_name(const serve_options& o) {
 core::job_entry
 served_entry(const serve_options& o, const runtime::serve_config& config,
              const std::string& name) {
-  core::job_entry entry = runtime::serve_entry(config, name, o.pipelines);
+  core::job_entry entry =
+    runtime::serve_entry(config, name, std::max(1u, o.pipelines));
   entry.want_stages = o.stages;
   return entry;
 }

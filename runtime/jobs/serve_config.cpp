@@ -41,6 +41,9 @@ model::status read(const json& section, const char* key, std::uint64_t low,
 /// of a token behind the others.
 constexpr std::uint32_t usual_passes = 4;
 
+/// Of grow_after and shrink_after: a day.
+constexpr std::uint64_t times_max_s = 86'400;
+
 /// Bytes of a matrix value, times 32.
 std::uint64_t value_bytes_32(const serve_config& c) {
   if (!c.quantize)
@@ -75,6 +78,11 @@ std::string to_json(const serve_config& c) {
   serve["kv_type"] = kernels::name_of(c.kv);
   serve["quantize"] = c.quantize ? kernels::name_of(*c.quantize) : "stored";
   serve["stored_bytes"] = c.stored_bytes;
+  if (c.replicas_max > 0) {
+    serve["replicas_max"] = c.replicas_max;
+    serve["grow_after"] = c.grow_after;
+    serve["shrink_after"] = c.shrink_after;
+  }
   return model::json_text(
     json{{"serve", serve},
          {"model", model::parse_json<json>(model::to_json(c.model))}});
@@ -114,6 +122,14 @@ model::result<serve_config> parse_serve(std::string_view text) {
     return ok.why();
   if (auto ok = read(serve, "stored_bytes", 2, 4, c.stored_bytes); !ok)
     return ok.why();
+  if (auto ok = read(serve, "replicas_max", 0, core::limits::islands_max,
+                     c.replicas_max);
+      !ok)
+    return ok.why();
+  for (const auto& [key, into] : {std::pair("grow_after", &c.grow_after),
+                                  std::pair("shrink_after", &c.shrink_after)})
+    if (auto ok = read(serve, key, 1, times_max_s, *into); !ok)
+      return ok.why();
   const auto word = [&](const char* key, const char* usual) {
     const auto at = serve.find(key);
     if (at == serve.end())

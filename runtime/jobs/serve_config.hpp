@@ -32,6 +32,10 @@ struct serve_config {
   std::uint64_t streams_max = 256; ///< that have pages at once
   std::uint64_t queue_max = 1024;  ///< that wait for pages
   std::uint64_t stored_bytes = 4;  ///< of a stored value of a matrix
+  /// Most pipelines, if their number follows the load; 0: it is fixed.
+  std::uint64_t replicas_max = 0;
+  std::uint64_t grow_after = 20;    ///< s (replica_watch.hpp)
+  std::uint64_t shrink_after = 300; ///< s
 };
 
 /// Cache of a pipeline if nothing is asked for: that of this number of sequences

@@ -185,6 +185,11 @@ void node_wiring::propose_retry(const core::island_id& id, core::epoch since) {
   propose(cl::retry_job{id, since});
 }
 
+void node_wiring::propose_pipelines(core::job_id job, std::uint32_t count,
+                                    core::epoch since) {
+  propose(cl::scale_job{job, count, since});
+}
+
 void node_wiring::propose_arrived(const core::island_id& id,
                                   core::epoch since) {
   propose(cl::job_arrived{id, since});

@@ -170,6 +170,8 @@ public:
                    std::uint64_t done_step, core::epoch since,
                    const std::string& cause = {}) override;
   void propose_retry(const core::island_id& id, core::epoch since) override;
+  void propose_pipelines(core::job_id job, std::uint32_t count,
+                         core::epoch since) override;
   void propose_arrived(const core::island_id& id, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
