@@ -137,7 +137,8 @@ private:
         log_end(entry);
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const core::job_entry* entry = core::find_job(*m.view, at->first.job);
-      if (entry && entry->state == core::job_state::running) {
+      if (entry && entry->state == core::job_state::running
+          && at->first.index < core::islands_of(*entry)) {
         ++at;
         continue;
       }
@@ -160,7 +161,7 @@ private:
   keep_running(const core::job_entry& entry, const runtime::view_changed& m) {
     const auto place =
       std::ranges::find(m.plan->jobs, entry.id, &core::assignment::job);
-    for (std::uint32_t i = 0; i < entry.want_islands; ++i) {
+    for (std::uint32_t i = 0; i < core::islands_of(entry); ++i) {
       auto at = jobs_.find({entry.id, i});
       if (at == jobs_.end())
         at = start(entry, i);

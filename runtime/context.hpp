@@ -98,6 +98,10 @@ public:
   /// `since`: all participants begin anew.
   virtual void
   propose_retry(const core::island_id& /*id*/, core::epoch /*since*/) {}
+  /// Proposes a view change: the served model of a job is to have this number of
+  /// pipelines; void once that was changed after `since` (cluster::scale_job).
+  virtual void propose_pipelines(core::job_id /*job*/, std::uint32_t /*count*/,
+                                 core::epoch /*since*/) {}
   /// Whether a quorum of the view is in contact: without one, no proposal has
   /// an effect.
   virtual bool in_quorum() const { return true; }

@@ -101,6 +101,7 @@ private:
 
   void on_view(const runtime::view_changed& m) {
     view_ = m.view;
+    plan_ = m.plan;
     std::set<core::job_id> serving;
     for (const core::job_entry& e : m.view->jobs)
       if (e.kind == core::job_kind::serve && e.state == core::job_state::running
@@ -139,6 +140,16 @@ private:
       apply(model, *v,
             v->streams.place(places_of(model->entry(), *place, v->is),
                              members(), steady_now()));
+  }
+
+  void scale(served_model& model) {
+    const core::job_entry* job = core::find_job(*view_, model.entry().id);
+    if (!job || !model.scaler.active())
+      return;
+    const std::string line = model.scaler.look(
+      node_, *view_, *plan_, *job, model.current()->streams, steady_now());
+    if (!line.empty())
+      note(model, line);
   }
 
   bool add(const core::job_entry& e) {
@@ -234,10 +245,12 @@ private:
     tick_if_needed();
   }
 
-  /// While there are streams, or checkpoints to be looked for.
+  /// While there are streams, checkpoints to be looked for, or numbers of
+  /// pipelines that follow the load.
   void tick_if_needed() {
     const bool needed = std::ranges::any_of(models_, [](const auto& m) {
-      return m.second->streams() > 0 || m.second->config().follows != 0;
+      return m.second->streams() > 0 || m.second->config().follows != 0
+             || m.second->scaler.active();
     });
     if (needed && !std::exchange(ticking_, true))
       delayed_send(this, gateway_tick_every, gateway_tick{});
@@ -377,6 +390,7 @@ private:
       for (const auto& v : std::vector(model->versions()))
         if (v->streams.size() > 0)
           apply(model, *v, v->streams.tick(steady_now()));
+      scale(*model);
       if (model->config().follows == 0)
         continue;
       // Requests begin with the one before until this one is known to be ready.
@@ -551,6 +565,7 @@ private:
   runtime::context& node_;
   poster post_;
   std::shared_ptr<const core::view> view_;
+  std::shared_ptr<const core::plan> plan_; ///< of the view
   std::map<core::job_id, std::shared_ptr<served_model>> models_;
   std::map<std::uint64_t, request> requests_;
   std::map<core::stream_id, stream> streams_;

@@ -8,6 +8,7 @@
 // Errors:  while files cannot be fetched, requests wait.
 #pragma once
 
+#include "actors/serving/pipeline_scaler.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/jobs/serve_config.hpp"
@@ -46,7 +47,7 @@ struct served_version {
 class served_model {
 public:
   served_model(core::job_entry entry, runtime::serve_config config)
-    : entry_(std::move(entry)), config_(std::move(config)) {
+    : scaler(config), entry_(std::move(entry)), config_(std::move(config)) {
     versions_.push_back(std::make_shared<served_version>());
     versions_.back()->is = core::served_versions(entry_).front();
   }
@@ -93,6 +94,7 @@ public:
                   const poster& post, std::function<void()> done);
 
   std::vector<std::function<void()>> waiting; ///< for text()
+  pipeline_scaler scaler;
 
 private:
   core::job_entry entry_;

@@ -20,13 +20,19 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
 void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {
   std::vector<CLI::Option*> all;
   all.push_back(
-    c.add_option(
-       "--replicas", o.pipelines,
-       "pipelines that serve it side by side, each on peers of its own")
-      ->check(CLI::Range(1, 64)));
+    c.add_option_function<std::string>(
+       "--replicas",
+       [&o](const std::string& v) {
+         o.pipelines = v == "auto" ? 0 : std::uint32_t(std::stoul(v));
+       },
+       "pipelines that serve it side by side, each on peers of its own; auto: "
+       "one, and more while requests wait and peers have room for them")
+      ->type_name("N")
+      ->default_str("1")
+      ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"})));
   all.push_back(c.add_option("--stages", o.stages,
                              "peers that share the layers of a pipeline "
-                             "(default: as few as its memory needs)")
+                             "(default: as many as make it fastest)")
                   ->check(CLI::Range(1, 64)));
   all.push_back(
     c.add_option("--quantize", o.quantize,
@@ -66,14 +72,24 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
     ->required();
   c->add_option(
     "--as", o.name,
-     "name by which clients ask for it (default: that of the folder; of a job, "
-     "its name and -served)");
+    "name by which clients ask for it (default: that of the folder; of a job, "
+    "its name and -served)");
   add_served(*c, o, nullptr);
   c->add_option("--speculate", o.speculate,
                 "most tokens that a request guesses ahead where its text "
                 "repeats itself, while few generate; 0: none (default: 8)")
     ->type_name("TOKENS")
     ->check(CLI::Range(0, 16));
+  c->add_option("--grow-after", o.grow_after,
+                "with --replicas auto: how long requests must have waited for "
+                "another pipeline")
+    ->type_name("SECONDS")
+    ->check(CLI::Range(1, 86400));
+  c->add_option("--shrink-after", o.shrink_after,
+                "with --replicas auto: how long a pipeline must have been idle "
+                "until one is given up")
+    ->type_name("SECONDS")
+    ->check(CLI::Range(1, 86400));
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
               "`shoal cancel`");

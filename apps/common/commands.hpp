@@ -140,10 +140,13 @@ int run_train(const train_options& o);
 struct serve_options {
   node_address at;
   std::filesystem::path model;
-  std::string name;               ///< empty: that of the folder or job
-  std::uint32_t pipelines = 1;    ///< that serve the model side by side
-  std::int32_t stages = -1;       ///< of each; -1: as few as it needs
-  std::string quantize;           ///< "bf16", "q8", "q4"; empty: as stored
+  std::string name; ///< empty: that of the folder or job
+  /// Pipelines that serve the model side by side; 0: as many as the load asks for.
+  std::uint32_t pipelines = 1;
+  std::uint64_t grow_after = 20;    ///< s, if the load decides
+  std::uint64_t shrink_after = 300; ///< s, the same
+  std::int32_t stages = -1;         ///< of each; -1: the planner decides
+  std::string quantize;             ///< "bf16", "q8", "q4"; empty: as stored
   std::string kv_type;            ///< empty: f32 if the weights are, else bf16
   std::uint64_t context = 0;      ///< tokens; 0: the model's positions
   std::uint64_t cache_tokens = 0; ///< 0: usual_cache_tokens()

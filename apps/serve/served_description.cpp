@@ -87,6 +87,10 @@ describe_served(const serve_options& o, const model::model_config& config,
     return failure{"--cache-tokens: is " + std::to_string(c.cache_tokens)
                    + ", must be at least the context, "
                    + std::to_string(c.context)};
+  if (o.pipelines == 0)
+    c.replicas_max = core::limits::islands_max;
+  c.grow_after = o.grow_after;
+  c.shrink_after = o.shrink_after;
   c.speculate = o.speculate.value_or(runtime::speculate_usual);
   const bool floats = c.quantize ? false : c.stored_bytes == 4;
   c.kv = o.kv_type.empty()
@@ -135,7 +139,8 @@ std::string served_name(const serve_options& o, const std::string& usual) {
 core::job_entry
 served_entry(const serve_options& o, const runtime::serve_config& config,
              const std::string& name) {
-  core::job_entry entry = runtime::serve_entry(config, name, o.pipelines);
+  core::job_entry entry =
+    runtime::serve_entry(config, name, std::max(1u, o.pipelines));
   entry.want_stages = o.stages;
   return entry;
 }

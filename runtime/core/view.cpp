@@ -31,13 +31,22 @@ std::vector<model_version> served_versions(const job_entry& job) {
   return {{job.origin_step, job.origin}};
 }
 
+std::uint32_t islands_of(const job_entry& job) {
+  std::uint64_t islands = job.want_islands;
+  for (const island_mark& m : job.marks)
+    if (m.kind == mark_kind::scaled)
+      islands = m.step;
+  return std::uint32_t(
+    std::clamp<std::uint64_t>(islands, 1, limits::islands_max));
+}
+
 bool is_draining(const job_entry& job) {
   return job.state == job_state::running
          && marked(job, mark_kind::draining, 0) != 0;
 }
 
 std::string island_text(const job_entry& job, std::uint32_t island) {
-  return job.want_islands > 1 ? ", island " + std::to_string(island) : "";
+  return islands_of(job) > 1 ? ", island " + std::to_string(island) : "";
 }
 
 void set_mark(job_entry& job, const island_mark& mark) {

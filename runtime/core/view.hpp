@@ -157,6 +157,9 @@ enum class mark_kind : std::uint8_t {
   /// A user asked for that: all islands stop after their step. Always of island
   /// 0, and `since` is the view that agreed on it.
   draining = 5,
+  /// A served model is to have another number of pipelines, as its load asks for.
+  /// Always of island 0, and `since` is the view that agreed on it.
+  scaled = 6,
 };
 
 /// What the peers of an island have reported about its place of epoch `since`,
@@ -165,16 +168,17 @@ struct island_mark {
   mark_kind kind = mark_kind::retried;
   std::uint32_t island = 0;
   epoch since = 0;
-  std::uint64_t step = 0; ///< done, drained: the last committed step
+  /// done, drained: the last committed step; scaled: the number of islands
+  std::uint64_t step = 0;
   friend bool operator==(const island_mark&, const island_mark&) = default;
 };
 void fields(auto& v, of<island_mark> auto& x) {
-  v("kind", x.kind, up_to(mark_kind::draining));
+  v("kind", x.kind, up_to(mark_kind::scaled));
   v("island", x.island, at_most(limits::islands_max - 1));
   v("since", x.since, at_most(epoch_max));
   v("step", x.step, at_most(epoch_max));
 }
-inline constexpr std::size_t marks_max = 5 * limits::islands_max;
+inline constexpr std::size_t marks_max = 6 * limits::islands_max;
 
 /// The weights of a served job that follows a training job: one of that job's
 /// checkpoints.
@@ -236,7 +240,7 @@ struct job_entry {
   /// unknown.
   std::int64_t submitted_ms = 0;
   std::string user; ///< "user@host" of the submitting command, for display
-  std::uint32_t want_islands = 1; ///< at least 1
+  std::uint32_t want_islands = 1; ///< at least 1; now: islands_of()
   /// Members that share the parts of checkpoints; 0: the keepers hold them
   /// whole.
   std::uint32_t want_part_keepers = 0;
@@ -300,6 +304,10 @@ void fields(auto& v, of<job_entry> auto& x) {
 /// The newest place of an island, by its `since`, that has this mark; 0: none.
 [[nodiscard]] epoch
 marked(const job_entry& job, mark_kind kind, std::uint32_t island);
+
+/// The number of islands that the job is to have now: that of a `scaled` mark, or
+/// as it was submitted.
+[[nodiscard]] std::uint32_t islands_of(const job_entry& job);
 
 /// Whether the job runs and is to stop after its step, as a user asked.
 [[nodiscard]] bool is_draining(const job_entry& job);

@@ -114,8 +114,8 @@ void add_cuts(const view& before, const view& now, clauses& out) {
                     + " reach each other again");
 }
 
-void add_mark(const std::string& name, mark_kind kind, clauses& out) {
-  switch (kind) {
+void add_mark(const std::string& name, const island_mark& m, clauses& out) {
+  switch (m.kind) {
   case mark_kind::retried:
     out.push_back(name + " did not get under way and is set up anew");
     break;
@@ -128,6 +128,9 @@ void add_mark(const std::string& name, mark_kind kind, clauses& out) {
     break;
   case mark_kind::draining:
     out.push_back(name + " is to end after its step");
+    break;
+  case mark_kind::scaled:
+    out.push_back(name + " is to have " + count_text(m.step, "pipeline"));
   }
 }
 
@@ -149,7 +152,9 @@ void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
                     + std::to_string(served_versions(is).front().step));
     for (const island_mark& m : is.marks)
       if (m.since != marked(*was, m.kind, m.island))
-        add_mark(name + island_text(is, m.island), m.kind, out);
+        add_mark(m.kind == mark_kind::scaled ? name
+                                             : name + island_text(is, m.island),
+                 m, out);
   }
 }
 

@@ -76,8 +76,8 @@ std::size_t bytes_bound(const job_entry& j) {
   return size_of(j) - j.cause.size() + number
          + (versions_max - std::min(versions_max, j.versions.size())) * version
          + std::max(job_cause_bytes_max, j.cause.size()) - now
-         + std::max(now,
-                    marks_max / limits::islands_max * j.want_islands * mark);
+         + std::max(now, marks_max / limits::islands_max
+                           * std::max(j.want_islands, islands_of(j)) * mark);
 }
 
 std::size_t bytes_bound(const assignment& a) {

@@ -48,6 +48,8 @@ core::job_id job_of_text(const std::string& text) {
     return 0;
   return std::stoull(text, nullptr, 16);
 }
+/// Of grow_after and shrink_after: a day.
+constexpr std::uint64_t times_max_s = 86'400;
 
 /// Bytes of a matrix value, times 32.
 std::uint64_t value_bytes_32(const serve_config& c) {
@@ -104,6 +106,11 @@ std::string to_json(const serve_config& c) {
   serve["stored_bytes"] = c.stored_bytes;
   if (c.follows != 0)
     serve["follows"] = core::job_text(c.follows);
+  if (c.replicas_max > 0) {
+    serve["replicas_max"] = c.replicas_max;
+    serve["grow_after"] = c.grow_after;
+    serve["shrink_after"] = c.shrink_after;
+  }
   return model::json_text(
     json{{"serve", serve},
          {"model", model::parse_json<json>(model::to_json(c.model))}});
@@ -156,6 +163,14 @@ model::result<serve_config> parse_serve(std::string_view text) {
                      + ", must be the id of a job"};
     c.follows = job;
   }
+  if (auto ok = read(serve, "replicas_max", 0, core::limits::islands_max,
+                     c.replicas_max);
+      !ok)
+    return ok.why();
+  for (const auto& [key, into] : {std::pair("grow_after", &c.grow_after),
+                                  std::pair("shrink_after", &c.shrink_after)})
+    if (auto ok = read(serve, key, 1, times_max_s, *into); !ok)
+      return ok.why();
   const auto word = [&](const char* key, const char* usual) {
     const auto at = serve.find(key);
     if (at == serve.end())

@@ -42,6 +42,10 @@ struct serve_config {
   std::uint64_t stored_bytes = 4;            ///< of a stored value of a matrix
   /// The training job whose checkpoints are served, each as a version; 0: none.
   core::job_id follows = 0;
+  /// Most pipelines, if their number follows the load; 0: it is fixed.
+  std::uint64_t replicas_max = 0;
+  std::uint64_t grow_after = 20;    ///< s (replica_watch.hpp)
+  std::uint64_t shrink_after = 300; ///< s
 };
 
 /// Cache of a pipeline if nothing is asked for: that of this number of sequences

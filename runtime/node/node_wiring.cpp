@@ -191,6 +191,11 @@ void node_wiring::propose_version(core::job_id job,
   propose(cl::serve_version{job, version, keeps});
 }
 
+void node_wiring::propose_pipelines(core::job_id job, std::uint32_t count,
+                                    core::epoch since) {
+  propose(cl::scale_job{job, count, since});
+}
+
 void node_wiring::propose_arrived(const core::island_id& id,
                                   core::epoch since) {
   propose(cl::job_arrived{id, since});

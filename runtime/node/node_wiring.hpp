@@ -172,6 +172,8 @@ public:
   void propose_retry(const core::island_id& id, core::epoch since) override;
   void propose_version(core::job_id job, const core::model_version& version,
                        std::uint64_t keeps) override;
+  void propose_pipelines(core::job_id job, std::uint32_t count,
+                         core::epoch since) override;
   void propose_arrived(const core::island_id& id, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;

@@ -373,6 +373,13 @@ const json_table<job_of>& job_table() {
          all += core::replica_count(at.replicas);
        return json(all);
      }},
+    {"pipelines", "whole number, optional", "",
+     "that a served model is to have now: with `serve --replicas auto` as many "
+     "as its load asks for",
+     [](j v) {
+       return v.is.kind == core::job_kind::serve ? json(core::islands_of(v.is))
+                                                 : left_out();
+     }},
     {"stages", "whole number, optional", "", "of each replica",
      [](j v) {
        if (!v.place)

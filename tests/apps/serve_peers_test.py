@@ -106,6 +106,65 @@ class ServePeers(Serving):
             nodes[last], at[last], expected[0],
             lambda: nodes[last].child.send_signal(signal.SIGTERM))
 
+    def job(self):
+        return json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+
+    def until(self, what, asked):
+        """Asks until it is so; each time also a node, which takes some time."""
+        for _ in range(600):
+            self.job()
+            if asked():
+                return
+        self.fail(f"not so: {what}\n{self.job()}")
+
+    def test_pipelines_follow_the_load(self):
+        """Requests that wait make a second pipeline, calm removes it; texts are
+        the same throughout."""
+        nodes, at = {}, {}
+        for name in ("one", "two"):
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "2 peers" in line)
+        # There is room for one request at a time.
+        self.succeed("serve", "m", "--as", "tiny", "--replicas", "auto",
+                     "--grow-after", 1, "--shrink-after", 2, "--cache-tokens",
+                     256, "--detach", "--name", "one")
+        self.assertEqual(self.job()["pipelines"], 1)
+        bodies = [{"model": "tiny", "prompt": f"{i} herrings", "max_tokens": 200,
+                   "temperature": 0.8, "seed": i} for i in range(8)]
+        alone = [at["one"].stream(body) for body in bodies]
+        over, results = threading.Event(), []
+
+        def load(i):
+            while not over.is_set():
+                results.append((i, at["one" if i % 2 else "two"].stream(
+                    bodies[i])))
+
+        threads = [threading.Thread(target=load, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        try:
+            self.until("2 pipelines", lambda: self.job()["pipelines"] == 2)
+            second = re.compile(
+                r'shoal_pipeline_streams\{model="tiny",pipeline="1"\} [1-9]')
+            for name in at:
+                self.until("both work", lambda name=name: second.search(
+                    at[name].get("/metrics")[1]))
+            places = [stage["id"] for place in self.job()["places"]
+                      for stage in place]
+            self.assertEqual(len(set(places)), 2, places)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join(DEADLINE_S)
+        self.until("1 pipeline", lambda: self.job()["pipelines"] == 1)
+        self.assertGreaterEqual(len(results), 8)
+        for i, result in results:
+            self.assertEqual(result, alone[i])
+        for i, body in enumerate(bodies):
+            self.assertEqual(at["two"].stream(body), alone[i])
+        self.assertEqual(len(self.job()["places"]), 1)
+
     def another_peer_goes_on_with_a_stream(self, nodes, at, dies, other):
         """Its client has asked a peer that is killed."""
         key = {"Idempotency-Key": "one request"}

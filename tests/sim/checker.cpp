@@ -80,7 +80,28 @@ void checker::check_successor(const peer_id& by, const view& tip,
   for (std::size_t i = 1; i < v.members.size(); ++i)
     if (!(v.members[i - 1].id.peer < v.members[i].id.peer))
       fail(where + "members are not sorted"); // V-1
+  check_scaling(where, tip, v);
   check_admission(where, tip, v);
+}
+
+/// The number of a job's pipelines changes only with a mark of the very view, so
+/// that of all proposals for one number at most one is granted.
+void checker::check_scaling(const std::string& where, const view& tip,
+                            const view& v) {
+  for (const job_entry& j : v.jobs) {
+    const job_entry* was = find_job(tip, j.id);
+    if (was == nullptr)
+      continue;
+    const epoch before = marked(*was, mark_kind::scaled, 0);
+    const epoch now = marked(j, mark_kind::scaled, 0);
+    if (islands_of(j) == islands_of(*was) && now == before)
+      continue;
+    ++scalings_;
+    if (now != v.number)
+      fail(where + "the number of pipelines changed without a mark");
+    if (j.kind != job_kind::serve)
+      fail(where + "a job that trains was scaled");
+  }
 }
 
 void checker::check_admission(const std::string& where, const view& tip,

@@ -34,10 +34,13 @@ public:
   const std::set<core::job_id>& jobs() const { return jobs_; }
   std::uint64_t views() const { return views_; }
   std::uint64_t merges() const { return merges_; }
+  std::uint64_t scalings() const { return scalings_; }
 
 private:
   void check_successor(const core::peer_id& by, const core::view& tip,
                        const core::view& v);
+  void check_scaling(const std::string& where, const core::view& tip,
+                     const core::view& v);
   void check_admission(const std::string& where, const core::view& tip,
                        const core::view& v);
 
@@ -54,6 +57,7 @@ private:
   std::string failure_;
   std::uint64_t views_ = 0;
   std::uint64_t merges_ = 0;
+  std::uint64_t scalings_ = 0;
 };
 
 } // namespace shoal::sim

@@ -168,11 +168,34 @@ void cluster_world::submit() {
   job_entry j;
   j.id = random_.next();
   j.name = "job";
+  if (options_.scales && scale_random_.below(2) == 0)
+    j.kind = job_kind::serve;
   ++result_.jobs;
   give(i, submit_job{j});
+  if (options_.scales)
+    for (int n = 0; n < 4; ++n)
+      scale();
+}
+
+/// A peer proposes a number of pipelines: for the number that it knows, or for
+/// one of a view that was not decided.
+void cluster_world::scale() {
+  const int i = int(scale_random_.below(machines_.size()));
+  machine& m = machines_[std::size_t(i)];
+  if (!m.core)
+    return;
+  const view now = m.core->current();
+  for (const job_entry& j : now.jobs)
+    if (j.kind == job_kind::serve && scale_random_.below(2) == 0)
+      give(i, scale_job{j.id, std::uint32_t(1 + scale_random_.below(4)),
+                        scale_random_.below(4) == 0
+                          ? scale_random_.below(now.number + 9)
+                          : marked(j, mark_kind::scaled, 0)});
 }
 
 void cluster_world::end_job() {
+  if (options_.scales)
+    scale();
   int i = int(random_.below(machines_.size()));
   machine& m = machines_[std::size_t(i)];
   if (!m.core)

@@ -52,6 +52,8 @@ struct cluster_options {
   bool calm = false;  ///< no faults: only the birth of the shoal
   bool print = false; ///< prints every event to stdout
   mutant bug = mutant::nothing;
+  /// Some jobs serve models, and peers propose other numbers of their pipelines.
+  bool scales = false;
 };
 
 struct cluster_result {
@@ -65,6 +67,7 @@ struct cluster_result {
   std::uint64_t merges = 0;
   std::uint64_t jobs = 0;
   std::uint64_t removals = 0;  ///< requested
+  std::uint64_t scalings = 0;  ///< agreed
   bool apart_by_key = false;   ///< two shoals can no longer meet
   std::size_t revocations = 0; ///< requested
   bool quorum_gone = false;

@@ -1,6 +1,6 @@
 // tests/sim/cluster_sim_main.cpp -- runs simulated shoals from a command line.
 //
-//   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
+//   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--scales] [--print]
 //               [--mutant 1..5] [--twice]
 //
 // --seed is the first seed, --seeds how many follow it. --twice runs each
@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
     auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
     if (is("--calm")) {
       o.calm = true;
+    } else if (is("--scales")) {
+      o.scales = true;
     } else if (is("--print")) {
       o.print = true;
     } else if (is("--twice")) {
@@ -89,7 +91,7 @@ int main(int argc, char** argv) {
       std::printf(" --peers %d", o.peers);
     if (o.bug != shoal::sim::mutant::nothing)
       std::printf(" --mutant %d", int(o.bug));
-    std::printf("%s\n", o.calm ? " --calm" : "");
+    std::printf("%s%s\n", o.calm ? " --calm" : "", o.scales ? " --scales" : "");
     std::fflush(stdout);
   }
   std::printf("%llu seeds, %llu failed; %llu events, %llu views, %llu merges, "

@@ -29,6 +29,19 @@ BOOST_AUTO_TEST_CASE(four_that_start_together_are_one_view_within_2_s) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(numbers_of_pipelines_are_agreed_among_faults) {
+  std::uint64_t scalings = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    cluster_options o;
+    o.seed = seed;
+    o.scales = true;
+    cluster_result r = run_cluster(o);
+    BOOST_TEST(r.failure == "", "seed " << seed << ": " << r.failure);
+    scalings += r.scalings;
+  }
+  BOOST_TEST(scalings > 80u);
+}
+
 BOOST_AUTO_TEST_CASE(bugs_of_a_shell_are_found) {
   for (mutant bug :
        {mutant::votes_not_stored, mutant::stores_too_late,

@@ -153,6 +153,7 @@ private:
   void turned_away(const item& i);
   void shut_out(int i);
   void expel();
+  void scale();
   void force();
   bool joins_by_force(const std::vector<int>& gone,
                       const std::vector<int>& live) const;
@@ -181,6 +182,7 @@ private:
   double write_fails_ = 0;
   cluster::random remove_random_; ///< separate as well
   cluster::random lie_random_;
+  cluster::random scale_random_;
   bool lies_ = false;
   bool stalls_ = false;
   /// In some runs peers without a quorum are told to go on by force. Then only

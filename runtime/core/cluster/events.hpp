@@ -139,6 +139,13 @@ struct serve_version {
   model_version version;
   std::uint64_t keeps = 0;
 };
+/// A served model is to have this number of pipelines. `since`: the epoch of the
+/// job's `scaled` mark, 0 if it has none; void once the mark is another one.
+struct scale_job {
+  job_id id = 0;
+  std::uint32_t islands = 1;
+  epoch since = 0;
+};
 /// All state that moves in an island's place of `since` has arrived.
 struct job_arrived {
   island_id id;
@@ -208,7 +215,7 @@ using event =
                remove_job, drain_job, job_arrived, retry_job, expel_member,
                leave, leave_now, update_profile, update_addresses,
                recover_force, revoke_peer, add_invite, redeem_invite,
-               serve_version>;
+               serve_version, scale_job>;
 
 // Actions --------------------------------------------------------------------
 

@@ -271,6 +271,16 @@ void membership::impl::on(const drain_job& e) {
     wish(std::move(c));
 }
 
+void membership::impl::on(const scale_job& e) {
+  change c;
+  c.kind = change_kind::scale_job;
+  c.id = e.id;
+  c.islands = e.islands;
+  c.since = e.since;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
 void membership::impl::on(const retry_job& e) {
   change c;
   c.kind = change_kind::retry;

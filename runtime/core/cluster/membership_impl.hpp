@@ -64,6 +64,7 @@ struct membership::impl {
   void on(const set_job_state& e);
   void on(const remove_job& e);
   void on(const drain_job& e);
+  void on(const scale_job& e);
   void on(const retry_job& e);
   void on(const expel_member& e);
   void on(const serve_version& e);

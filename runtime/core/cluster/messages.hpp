@@ -194,8 +194,10 @@ enum class change_kind : std::uint8_t {
                 ///< has arrived
   remove_job = 15, ///< removes the job `id`, which has ended, from the list
   drain_job = 16,  ///< the job `id` stops after its step
-  version = 17, ///< the job `id` serves `version`, and beside it only that of
-                ///< step `keeps`; void without that one
+  version = 17,   ///< the job `id` serves `version`, and beside it only that of
+                  ///< step `keeps`; void without that one
+  scale_job = 18, ///< the served model of job `id` is to have `islands`
+  ///< pipelines; void if their number was changed since `since`
 };
 
 /// One wished change to the view.
@@ -220,10 +222,11 @@ struct change {
   std::uint32_t island = 0;
   model_version version;
   std::uint64_t keeps = 0;
+  std::uint32_t islands = 0;
   friend bool operator==(const change&, const change&) = default;
 };
 void fields(auto& v, of<change> auto& x) {
-  v("kind", x.kind, up_to(change_kind::version));
+  v("kind", x.kind, up_to(change_kind::scale_job));
   v("job", x.job);
   v("id", x.id);
   v("state", x.state, up_to(job_state::failed));
@@ -244,6 +247,7 @@ void fields(auto& v, of<change> auto& x) {
   v("island", x.island, at_most(limits::islands_max - 1));
   v("version", x.version, or_absent());
   v("keeps", x.keeps, at_most(epoch_max));
+  v("islands", x.islands, at_most(limits::islands_max));
 }
 
 /// Wishes of a member without a vote, sent to one with a vote.

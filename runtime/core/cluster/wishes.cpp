@@ -180,6 +180,26 @@ void list_end(view& v, const job_entry& end) {
   at->changed = v.number;
 }
 
+/// Whether the number of the job's pipelines is still that of which the change
+/// speaks, and another one is wanted.
+bool can_scale(const job_entry* j, const change& c) {
+  return j != nullptr && j->state == job_state::running
+         && j->kind == job_kind::serve && c.islands >= 1
+         && marked(*j, mark_kind::scaled, 0) == c.since
+         && islands_of(*j) != c.islands;
+}
+
+void grant_scale(view& v, const change& c) {
+  const auto at = std::ranges::find(v.jobs, c.id, &job_entry::id);
+  if (at == v.jobs.end() || !can_scale(&*at, c))
+    return;
+  job_entry scaled = *at;
+  set_mark(scaled, {mark_kind::scaled, 0, v.number, c.islands});
+  const std::size_t before = bytes_bound(*at), after = bytes_bound(scaled);
+  if (after <= before || has_room(v, after - before))
+    *at = std::move(scaled);
+}
+
 void set_draining(job_entry& job, epoch now) {
   set_mark(job, {mark_kind::draining, 0, now, 0});
 }
@@ -303,6 +323,9 @@ void grant(view& v, const change& c, const std::vector<assignment>* planned) {
         j != v.jobs.end() && can_serve(*j, c))
       set_version(*j, c);
     break;
+  case change_kind::scale_job:
+    grant_scale(v, c);
+    break;
   case change_kind::remove_job:
     if (const job_entry* j = find_job(v, c.id);
         j != nullptr && j->state != job_state::running)
@@ -413,6 +436,8 @@ bool settled(const change& c, const view& v) {
     return j == nullptr || j->state != job_state::running || is_draining(*j);
   case change_kind::version:
     return j == nullptr || !can_serve(*j, c);
+  case change_kind::scale_job:
+    return !can_scale(j, c);
   case change_kind::remove_job:
     return j == nullptr || j->state == job_state::running;
   case change_kind::leave:

@@ -217,10 +217,13 @@ bool is_sound(const job_entry& job, const island_place& a) {
 }
 
 bool is_sound(const job_entry& job, const assignment& a) {
-  return a.islands.size() == job.want_islands
-         && std::ranges::all_of(a.islands, [&](const island_place& at) {
-              return is_sound(job, at);
-            });
+  // A served model gets more pipelines and fewer with its load.
+  const bool sized = job.kind == job_kind::serve
+                       ? !a.islands.empty()
+                       : a.islands.size() == job.want_islands;
+  return sized && std::ranges::all_of(a.islands, [&](const island_place& at) {
+           return is_sound(job, at);
+         });
 }
 
 std::vector<replica_place> detour(const layout_problem& p) {

@@ -10,8 +10,10 @@
 namespace shoal::core {
 namespace {
 
-/// The island in which each member had work or kept state.
-std::map<member_id, std::uint32_t> islands_before(const assignment* previous) {
+/// The island in which each member had work or kept state. Served models have no
+/// state that moves: a member without a stage may take one in any island.
+std::map<member_id, std::uint32_t>
+islands_before(const job_entry& job, const assignment* previous) {
   std::map<member_id, std::uint32_t> out;
   if (previous == nullptr)
     return out;
@@ -19,11 +21,14 @@ std::map<member_id, std::uint32_t> islands_before(const assignment* previous) {
     const island_place& at = previous->islands[i];
     for (const member_id& id : workers(at.replicas))
       out.emplace(id, i);
+    if (job.kind == job_kind::serve)
+      continue;
     for (const auto* places : {&at.followers, &at.arriving})
       for (const holder_place& f : *places)
         out.emplace(f.where.member, i);
   }
-  for (std::uint32_t i = 0; i < previous->islands.size(); ++i)
+  for (std::uint32_t i = 0;
+       i < previous->islands.size() && job.kind != job_kind::serve; ++i)
     for (const member_id& id : previous->islands[i].sealers)
       out.emplace(id, i);
   return out;
@@ -39,8 +44,8 @@ const island_place* island_of(const assignment* previous, std::uint32_t index) {
 
 std::vector<member_list> members_by_island(const view& v, const job_entry& job,
                                            const assignment* previous) {
-  std::vector<member_list> out(std::max(1u, job.want_islands));
-  const auto before = islands_before(previous);
+  std::vector<member_list> out(islands_of(job));
+  const auto before = islands_before(job, previous);
   std::vector<std::uint64_t> speeds(out.size());
   const auto put = [&](const member* m, std::size_t island) {
     out[island].push_back(m);

@@ -2,8 +2,8 @@
 // of a job.
 //
 // Each member that can work belongs to exactly one island of a job. A member
-// stays in its island for as long as the job runs: state does not move between
-// islands. Another member goes to the island with the least speed.
+// with work or state stays in its island for as long as the job runs: state does not
+// move between islands. Another member goes to the island with the least speed.
 //
 // Units: MFLOP/s. Cost: members x islands.
 #pragma once

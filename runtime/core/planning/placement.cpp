@@ -149,8 +149,9 @@ namespace {
 /// @param any_kind also a witness
 void add_keeper(std::vector<member_id>& to, const member* m, bool any_kind,
                 std::size_t most, const view& v, const layout_problem& p) {
-  // A keeper seals: what becomes of it must not stop another island.
-  const bool elsewhere = p.job.want_islands > 1
+  // A keeper seals: what becomes of it must not stop another island. Pipelines of
+  // served models seal nothing.
+  const bool elsewhere = islands_of(p.job) > 1 && p.job.kind != job_kind::serve
                          && std::ranges::find(p.members, m) == p.members.end();
   if (m && m->state == working_state(v) && (any_kind || !m->witness)
       && !elsewhere && !cut_off(v, p, m->id) && to.size() < most
@@ -220,6 +221,8 @@ void place_part_keepers(island_place& a, const view& v, const layout_problem& p,
 
 void place_sealers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous) {
+  if (p.job.kind == job_kind::serve)
+    return; // nothing is sealed
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
   all.insert(a.part_keepers.begin(), a.part_keepers.end());
   for (const member_id& id : workers(a.replicas))

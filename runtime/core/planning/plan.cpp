@@ -151,6 +151,31 @@ std::string never_fits(const view& v, const job_entry& job) {
   return {};
 }
 
+bool has_room_for_more(const view& v, const plan& now, const job_entry& job) {
+  const std::uint32_t islands = islands_of(job);
+  if (islands >= limits::islands_max)
+    return false;
+  view next = v;
+  ++next.number;
+  next.previous = now.jobs;
+  const auto at = std::ranges::find(next.jobs, job.id, &job_entry::id);
+  if (at == next.jobs.end())
+    return false;
+  set_mark(*at, {mark_kind::scaled, 0, next.number, islands + 1});
+  const plan then = make_plan(next);
+  const auto runs_on = [&](const assignment& was) {
+    const auto is = std::ranges::find(then.jobs, was.job, &assignment::job);
+    for (std::size_t i = 0; i < was.islands.size(); ++i)
+      if (is == then.jobs.end() || i >= is->islands.size()
+          || is->islands[i].replicas != was.islands[i].replicas)
+        return false;
+    return true;
+  };
+  const auto is = std::ranges::find(then.jobs, job.id, &assignment::job);
+  return is != then.jobs.end() && !is->islands.back().replicas.empty()
+         && std::ranges::all_of(now.jobs, runs_on);
+}
+
 prediction predict(const view& v, job_id id, const island_place& a) {
   const job_entry* job = find_job(v, id);
   if (!job || a.replicas.empty())

@@ -55,6 +55,11 @@ inline constexpr std::uint64_t keep_percent = 10;
 /// itself, in numbers; empty if it can run, or if no member can work yet.
 [[nodiscard]] std::string never_fits(const view& v, const job_entry& job);
 
+/// Whether a served model can have one more pipeline, while all jobs go on where
+/// they run in `now`, the plan of `v`.
+[[nodiscard]] bool
+has_room_for_more(const view& v, const plan& now, const job_entry& job);
+
 /// Whether all participants of `a`, made in an earlier view, still can take
 /// part: they are members as before, and none is cut from another.
 [[nodiscard]] bool undisturbed(const view& v, const island_place& a);

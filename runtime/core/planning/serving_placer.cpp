@@ -1,7 +1,8 @@
 // runtime/core/planning/serving_placer.cpp -- where a pipeline of a served model
 // runs.
 //
-// A pipeline is one replica. Its stages are found by the search of training
+// A pipeline is one replica, with as few stages as fit unless the job wants another
+// number. Its stages are found by the search of training
 // (layout/layout.hpp) with the costs of a pass: the job's microbatches are passes
 // that are under way at once, so the step's time is that of a token through all
 // stages, and the others behind it. A pipeline has no state besides its weights,
@@ -12,6 +13,8 @@
 #include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 namespace shoal::core {
 namespace {
@@ -29,14 +32,51 @@ bool is_whole(const layout_problem& p) {
 
 /// "pipeline 2 of 3: ", where there are several.
 std::string which_of(const layout_problem& p) {
-  if (p.job.want_islands < 2)
+  const std::uint32_t all = islands_of(p.job);
+  if (all < 2)
     return {};
   return "pipeline " + std::to_string(p.island + 1) + " of "
-         + std::to_string(p.job.want_islands) + ": ";
+         + std::to_string(all) + ": ";
+}
+
+/// The fewest stages that the memory of the members may be enough for.
+std::uint32_t least_stages(const layout_problem& p) {
+  const job_entry& j = p.job;
+  std::vector<std::uint64_t> memory;
+  for (const member* m : p.members)
+    if (const auto at = p.memory.find(m->id.peer); at != p.memory.end())
+      memory.push_back(at->second);
+  std::ranges::sort(memory, std::greater<>{});
+  const std::uint64_t need = saturating_add(
+    std::min(j.embed_state_bytes + j.head_state_bytes, cost_never),
+    saturating_mul(j.blocks, j.block_state_bytes));
+  std::uint64_t have = 0;
+  std::uint32_t stages = 0;
+  while (stages < memory.size() && have < need)
+    have = saturating_add(have, std::min(memory[stages++], cost_never));
+  return std::max(1u, stages);
+}
+
+/// The best layout with the fewest stages that fit, if the job leaves their number
+/// open: a stream's token passes all weights either way, and what is left of the
+/// members may hold other pipelines.
+layout smallest_layout(const layout_problem& p) {
+  if (wanted_stages(p.job) > 0)
+    return find_layout(p);
+  job_entry job = p.job;
+  const layout_problem with_stages{job,    p.members,    p.memory, p.previous,
+                                   p.busy, p.all_memory, p.island};
+  const auto most = std::min(p.members.size(), std::size_t{p.job.blocks});
+  for (std::uint32_t stages = least_stages(p); stages <= most; ++stages) {
+    job.want_stages = std::int32_t(stages);
+    if (layout best = find_layout(with_stages); !best.replicas.empty())
+      return best;
+  }
+  return {};
 }
 
 void lay_out(island_draft& d, const view&) {
-  layout best = find_layout(d.p);
+  layout best = smallest_layout(d.p);
   d.at.replicas = std::move(best.replicas);
   if (is_whole(d.p)) {
     // A move costs what the caches hold: only a clearly faster place is worth it.

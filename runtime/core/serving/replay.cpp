@@ -255,6 +255,13 @@ std::uint64_t replay::room() const {
   return out;
 }
 
+std::vector<replica_watch::line> replay::lines() const {
+  std::vector<replica_watch::line> out;
+  for (const auto& [island, p] : pipelines_)
+    out.push_back({p.report, std::uint32_t(p.at.stages.size())});
+  return out;
+}
+
 std::vector<pipeline_report> replay::reports() const {
   std::vector<pipeline_report> out;
   for (const auto& [island, p] : pipelines_)

@@ -26,6 +26,7 @@
 #pragma once
 
 #include "runtime/core/serving/pipeline.hpp"
+#include "runtime/core/serving/replica_watch.hpp"
 #include "runtime/core/serving/router.hpp"
 
 #include <map>
@@ -103,6 +104,8 @@ public:
   [[nodiscard]] std::uint64_t room() const;
   /// What the pipelines have told, by island.
   [[nodiscard]] std::vector<pipeline_report> reports() const;
+  /// The same, with the pipelines that have told nothing yet.
+  [[nodiscard]] std::vector<replica_watch::line> lines() const;
 
 private:
   struct stream {

@@ -55,13 +55,18 @@ serve_router::choose(std::span<const token_id> tokens,
                      std::uint64_t more) const {
   using rank = std::tuple<double, std::uint64_t, std::uint32_t>;
   std::optional<rank> best;
+  // One that has measured nothing yet, as it is new, is taken for as fast as the
+  // fastest.
+  std::uint64_t usual = 1;
+  for (const pipeline_load& p : pipelines_)
+    usual = std::max(usual, p.per_s);
   for (const pipeline_load& p : pipelines_) {
     if (tokens.size() + more > p.room)
       continue;
     const double work =
       double(p.waiting + tokens.size() - cached(p.island, tokens));
     // Of equal ones the one with less room: others may need the larger.
-    const rank r{work / double(std::max<std::uint64_t>(p.per_s, 1)), p.room,
+    const rank r{work / double(p.per_s == 0 ? usual : p.per_s), p.room,
                  p.island};
     if (!best || r < *best)
       best = r;

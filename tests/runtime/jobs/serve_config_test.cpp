@@ -40,6 +40,8 @@ BOOST_AUTO_TEST_CASE(a_description_comes_back_as_it_was) {
   c.quantize = kernels::weight_type::q8;
   c.kv = kernels::kv_type::q8;
   c.cache_tokens = 1024;
+  c.replicas_max = 8;
+  c.shrink_after = 7;
   const auto again = parse_serve(to_json(c));
   BOOST_REQUIRE(again);
   BOOST_TEST(to_json(*again) == to_json(c));

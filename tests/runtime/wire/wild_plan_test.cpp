@@ -31,7 +31,7 @@ static void plan(core::view v) {
     BOOST_TEST_REQUIRE((j != nullptr && j->state == core::job_state::running));
     (void)core::never_fits(v, *j);
     (void)core::to_text(v, a);
-    BOOST_TEST(a.islands.size() == j->want_islands);
+    BOOST_TEST(a.islands.size() == islands_of(*j));
     for (const core::island_place& at : a.islands) {
       (void)core::undisturbed(v, at);
       if (at.replicas.empty())

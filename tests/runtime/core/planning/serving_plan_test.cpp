@@ -119,6 +119,54 @@ BOOST_AUTO_TEST_CASE(a_served_model_reserves_a_share_and_is_no_whole_job) {
   BOOST_TEST(part(serve, {1, 4}) == 15);
 }
 
+BOOST_AUTO_TEST_CASE(a_pipeline_has_as_few_stages_as_fit) {
+  view v = served(4);
+  BOOST_TEST(only(v).replicas.at(0).stages.size() == 1u);
+  for (member& m : v.members)
+    m.device.memory_bytes = 60'000'000; // of 90 and passes
+  BOOST_TEST(only(v).replicas.at(0).stages.size() == 2u);
+  v.jobs[0].want_stages = 3;
+  BOOST_TEST(only(v).replicas.at(0).stages.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(pipelines_come_and_go_and_the_others_stay) {
+  view v = served(3);
+  std::vector<island_place> before = pipelines_of(v).islands;
+  for (const std::uint32_t pipelines : {2u, 3u, 2u, 1u}) {
+    BOOST_TEST(has_room_for_more(v, make_plan(v), v.jobs[0])
+               == (islands_of(v.jobs[0]) < 3));
+    v = next_view(v);
+    set_mark(v.jobs[0], {mark_kind::scaled, 0, v.number, pipelines});
+    const std::vector<island_place> after = pipelines_of(v).islands;
+    BOOST_TEST_REQUIRE(after.size() == pipelines);
+    std::set<member_id> used;
+    for (const island_place& at : after) {
+      BOOST_TEST_REQUIRE(!at.replicas.empty(), at.why_waiting);
+      for (const member_id& id : workers(at))
+        BOOST_TEST(used.insert(id).second);
+    }
+    for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      BOOST_TEST((after[i].replicas == before[i].replicas));
+      BOOST_TEST(after[i].since == before[i].since);
+    }
+    before = after;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_pipeline_is_added_at_the_cost_of_another_job) {
+  view v = served(2);
+  job_entry training = make_view(2).jobs[0];
+  training.id = 6;
+  training.changed = 7; // the younger one: it would give way
+  training.block_state_bytes = 110'000'000; // most of both members
+  v.jobs.push_back(training);
+  const plan p = make_plan(v);
+  BOOST_TEST_REQUIRE(!p.jobs.at(1).islands.at(0).replicas.empty());
+  BOOST_TEST(!has_room_for_more(v, p, v.jobs[0]));
+  v.jobs.pop_back();
+  BOOST_TEST(has_room_for_more(v, make_plan(v), v.jobs[0]));
+}
+
 /// A training job on four members, and a model that is served on one of them.
 BOOST_AUTO_TEST_CASE(an_idle_served_model_does_not_halve_a_training_job) {
   view v = served(4);

@@ -27,6 +27,14 @@ BOOST_AUTO_TEST_CASE(the_pipeline_that_is_free_first_is_chosen) {
   BOOST_TEST((r.choose(text(10), 10) == island(0)));
 }
 
+BOOST_AUTO_TEST_CASE(a_new_pipeline_without_a_speed_gets_its_part) {
+  serve_router r;
+  r.set({{0, 5, room, 300, speed}, {1, 5, room, 0, 0}});
+  BOOST_TEST((r.choose(text(10), 10) == island(1)));
+  r.set({{0, 5, room, 0, 0}, {1, 5, room, 300, 0}});
+  BOOST_TEST((r.choose(text(10), 10) == island(0)));
+}
+
 BOOST_AUTO_TEST_CASE(what_was_sent_waits_there) {
   serve_router r;
   r.set({{0, 5, room, 0, speed}, {1, 5, room, 50, speed}});
