@@ -32,7 +32,7 @@ void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {
       ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"})));
   all.push_back(c.add_option("--stages", o.stages,
                              "peers that share the layers of a pipeline "
-                             "(default: as many as make it fastest)")
+                             "(default: as few as its memory needs)")
                   ->check(CLI::Range(1, 64)));
   all.push_back(
     c.add_option("--quantize", o.quantize,

@@ -17,7 +17,6 @@
 #include "runtime/node/status_links.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace shoal::runtime {
 
@@ -277,6 +276,10 @@ struct job_of {
   std::optional<place_of> place;    ///< none while no plan has it
 };
 
+bool serves(const job_of& j) {
+  return j.is.kind == core::job_kind::serve;
+}
+
 /// A node that was away when a job ended learns of its end from the view, and
 /// may know fewer steps.
 json step_of(const job_of& j) {
@@ -350,10 +353,8 @@ const json_table<job_of>& job_table() {
     {"version", "whole number, optional", "",
      "of a training job that is served: the step of the newest version",
      [](j v) {
-       return v.is.versions.empty() && v.is.origin_step == 0
-                  || v.is.kind != core::job_kind::serve
-                ? left_out()
-                : json(core::served_versions(v.is).front().step);
+       const auto step = core::served_versions(v.is).front().step;
+       return serves(v) && step != 0 ? json(step) : left_out();
      }},
     {"cause", "text, optional", "", "why it failed",
      [](j v) { return v.is.cause.empty() ? left_out() : json(v.is.cause); }},
@@ -374,12 +375,8 @@ const json_table<job_of>& job_table() {
        return json(all);
      }},
     {"pipelines", "whole number, optional", "",
-     "that a served model is to have now: with `serve --replicas auto` as many "
-     "as its load asks for",
-     [](j v) {
-       return v.is.kind == core::job_kind::serve ? json(core::islands_of(v.is))
-                                                 : left_out();
-     }},
+     "that a served model is to have now",
+     [](j v) { return serves(v) ? json(core::islands_of(v.is)) : left_out(); }},
     {"stages", "whole number, optional", "", "of each replica",
      [](j v) {
        if (!v.place)
@@ -542,8 +539,7 @@ const json_table<status_input>& status_table() {
     {"name", "text", "", "its name", [](s v) { return json(v.name); }},
     {"address", "text", "", "where it listens",
      [](s v) { return json(v.address); }},
-    {"http", "text, optional", "",
-     "where it answers clients of models, over HTTP",
+    {"http", "text, optional", "", "where it answers clients of models",
      [](s v) { return v.http.empty() ? left_out() : json(v.http); }},
     {"data_dir", "text", "", "its data directory",
      [](s v) { return json(v.data_dir); }},

@@ -208,13 +208,15 @@ bool checkpoint_rounds::kept(const duty& d, std::uint64_t step,
   const bool failed =
     last_.header == d.header && last_.checkpoint.manifest == blob_digest{};
   const peer_id& maker = last_.header == d.header ? published_by_ : publisher_;
-  // One that refuses tries again, but the end does not wait for its user.
+  const std::vector<peer_id> keepers = keepers_of_last(d);
   const bool nobody =
-    std::ranges::all_of(keepers_of_last(d), [&](const peer_id& p) {
-      return p == maker || refusing_.contains(p);
-    });
+    std::ranges::all_of(keepers, [&](const peer_id& p) { return p == maker; });
+  const bool all_refuse = std::ranges::all_of(keepers, [&](const peer_id& p) {
+    return p == maker || refusing_.contains(p);
+  });
   return failed || nobody || kept_ > step
-         || now - waits_since_ >= keep_wait_max;
+         || now - waits_since_
+              >= (all_refuse ? refused_wait_max : keep_wait_max);
 }
 
 bool checkpoint_rounds::take(const duty& d, const peer_id& from,

@@ -28,6 +28,9 @@ class checkpoint_rounds {
 public:
   /// The longest wait at the end for a second store with the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
+  /// The same where the disks that could take it refuse. They try again, but the
+  /// end does not wait for somebody who makes room.
+  static constexpr nanoseconds refused_wait_max = 10'000'000'000;
   /// Rounds of which the peers without a part are remembered.
   static constexpr std::size_t begun_max = 8;
 
