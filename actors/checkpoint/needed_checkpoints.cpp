@@ -37,9 +37,11 @@ needed_checkpoints::manifests(runtime::context& node,
                               const core::island_id& self) {
   digests out;
   if (job.kind == core::job_kind::serve) {
-    if (job.state == core::job_state::running)
-      for (const core::model_version& v : core::served_versions(job))
-        out.insert(v.manifest);
+    if (job.state != core::job_state::running)
+      return out;
+    out.insert(job.origin); // has the files of its text
+    for (const core::model_version& v : core::served_versions(job))
+      out.insert(v.manifest);
     return out;
   }
   std::set<std::uint32_t> silent; // islands

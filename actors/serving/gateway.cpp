@@ -373,7 +373,7 @@ private:
                   + std::to_string(why.status) + ": " + why.message);
   }
 
-  /// A line for those that follow the job at this node.
+  /// A line for commands that follow the job at this node.
   void note(const served_model& model, const std::string& text) {
     runtime::job_event e;
     e.kind = runtime::job_event_kind::notice;
@@ -387,16 +387,20 @@ private:
   void on_tick() {
     ticking_ = false;
     for (const auto& [id, model] : std::map(models_)) {
-      for (const auto& v : std::vector(model->versions()))
+      const bool numbers_count =
+        model->config().follows != 0 || model->scaler.active();
+      for (const auto& v : std::vector(model->versions())) {
         if (v->streams.size() > 0)
           apply(model, *v, v->streams.tick(steady_now()));
+        if (numbers_count)
+          apply(model, *v, v->streams.ask_of_streams(steady_now()));
+      }
       scale(*model);
       if (model->config().follows == 0)
         continue;
       // Requests begin with the one before until this one is known to be ready.
       const auto newest = model->versions().front();
-      if (model->versions().size() > 1)
-        apply(model, *newest, newest->streams.ask_how_they_are());
+      apply(model, *newest, newest->streams.ask_how_they_are());
       propose_next_version(node_, model, post_, steady_now());
     }
     tick_if_needed();

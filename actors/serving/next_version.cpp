@@ -64,8 +64,7 @@ void fetch_next(runtime::context& node,
               post([model, error] {
                 auto& done = model->follows;
                 done.fetching = false;
-                done.fetched = !error || refused_by_disk(error);
-                if (!done.fetched)
+                if (error && !refused_by_disk(error))
                   done.next.reset();
               });
             });

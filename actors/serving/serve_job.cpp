@@ -43,6 +43,8 @@ namespace {
 
 /// Messages that may wait for a newer view.
 constexpr std::size_t early_max = 1024;
+/// Views for which one is kept: it may be of a version that is gone.
+constexpr unsigned early_views_max = 8;
 
 class serve_job_actor final : public caf::event_based_actor,
                               private weights_owner {
@@ -176,10 +178,10 @@ private:
     if (std::exchange(keeps_, keeps) != keeps)
       for (const auto& s : served_)
         s->weights.keep_all(keeps);
-    std::deque<runtime::serve_message_in> early;
+    std::deque<early_message> early;
     early.swap(early_);
-    for (const auto& e : early)
-      on_message(e);
+    for (early_message& e : early)
+      on_message(e.what, e.views + 1);
   }
 
   std::set<core::peer_id> member_set() const {
@@ -194,6 +196,7 @@ private:
       runner->end();
     s.runners.clear();
     s.pipeline.reset();
+    s.weights.forget_orders(); // they are of this place's layers
     s.begun = false;
   }
 
@@ -302,20 +305,26 @@ private:
 
   /// Messages of a newer place, or of a version that the newest view does not
   /// have yet.
-  void keep_for_later(const runtime::serve_message_in& m) {
-    early_.push_back(m);
+  struct early_message {
+    runtime::serve_message_in what;
+    unsigned views = 0; ///< that have come since
+  };
+  void keep_for_later(const runtime::serve_message_in& m, unsigned views) {
+    if (views < early_views_max)
+      early_.push_back({m, views});
     if (early_.size() > early_max)
       early_.pop_front();
   }
 
-  void on_message(const runtime::serve_message_in& m) {
+  /// @param views that have come since the message did
+  void on_message(const runtime::serve_message_in& m, unsigned views = 0) {
     const core::job_header& h = core::header(*m.message);
     const auto at = std::ranges::find_if(
       served_, [&](const auto& s) { return s->header == h; });
     if (at == served_.end()) {
       if (h.since > header_.since
           || (h.since == header_.since && serve_.follows != 0))
-        keep_for_later(m);
+        keep_for_later(m, views);
       return;
     }
     served& s = **at;
@@ -366,7 +375,7 @@ private:
   std::map<std::uint32_t, std::pair<model::unit_index, model::unit_index>>
     mine_;
   std::vector<std::shared_ptr<served>> served_; ///< newest first
-  std::deque<runtime::serve_message_in> early_;
+  std::deque<early_message> early_;
   std::uint64_t notes_ = 0;
   bool keeps_ = false; ///< all files of the model
   bool ticking_ = false;

@@ -20,7 +20,7 @@ namespace {
 /// Reads the files by the functions for directories, from one that is removed
 /// again.
 model_text read_text(const core::blob_digest& manifest, runtime::store& from,
-                     const fs::path& folder) {
+                     const fs::path& data_dir, const fs::path& folder) {
   model_text out;
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -29,7 +29,7 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
     out.no_text = listed.message();
     return out;
   }
-  fs::create_directories(folder, ignored);
+  ignored = runtime::make_folder_below(data_dir, folder);
   for (const manifest_file& f : listed->files) {
     if (!carried_on(f.name) && f.name != "config.json")
       continue;
@@ -114,7 +114,7 @@ void served_model::fetch_text(runtime::context& node,
       [out, manifest = entry_.origin, node,
        folder = node->data_dir() / "tmp"
                 / ("served-" + core::job_text(entry_.id))](kernels::backend&) {
-        *out = read_text(manifest, node->blobs(), folder);
+        *out = read_text(manifest, node->blobs(), node->data_dir(), folder);
       },
       [this, out, post, done] {
         post([this, out, done] {

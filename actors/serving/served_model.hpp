@@ -82,7 +82,6 @@ public:
     /// The checkpoint that is to be the next version.
     std::optional<core::model_version> next;
     bool fetching = false; ///< its files
-    bool fetched = false;  ///< they are here, or the disk refuses them
   } follows;
 
   /// Tokens that end a sequence.

@@ -53,6 +53,12 @@ void served_weights::make_stage(model::unit_index first, model::unit_index last,
   make_if_complete();
 }
 
+void served_weights::forget_orders() {
+  ++turn_;
+  orders_.clear();
+  loading_ = false;
+}
+
 void served_weights::keep_all(bool keep) {
   ++keeping_;
   if (keep)

@@ -70,6 +70,9 @@ public:
   void
   make_stage(model::unit_index first, model::unit_index last, stage_made made);
 
+  /// What was asked of make_stage() is void; units that are here stay.
+  void forget_orders();
+
   /// Whether all files of the model are to be in the own store, so that others may
   /// have them when the peer from which they came is gone.
   void keep_all(bool keep);

@@ -484,7 +484,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
     c->add_option(
        "--serve", set.plan.serve.model,
        "plan for serving this model: a Hugging Face directory, whose "
-       "weights may be missing, a config.json, or a run file with "
+       "weights may be missing, a GGUF file, a config.json, or a run file with "
        "[model] (default: none)")
       ->type_name("MODEL");
   add_served(*c, set.plan.serve, serve);

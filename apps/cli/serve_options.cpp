@@ -85,9 +85,10 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
                 "another pipeline")
     ->type_name("SECONDS")
     ->check(CLI::Range(1, 86400));
-  c->add_option("--shrink-after", o.shrink_after,
-                "with --replicas auto: how long a pipeline must have been idle "
-                "until one is given up")
+  c->add_option(
+     "--shrink-after", o.shrink_after,
+     "with --replicas auto: remove a pipeline after one has been idle "
+     "for this time")
     ->type_name("SECONDS")
     ->check(CLI::Range(1, 86400));
   c->add_flag("--detach", o.detach,

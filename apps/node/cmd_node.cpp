@@ -152,13 +152,19 @@ public:
   void ended() {
     std::lock_guard lock(mutex_);
     node_ = nullptr;
+    over_ = true;
   }
 
 private:
+  /// By a signal and by a command at the same time: the second one waits.
   void leave() {
-    if (http_front* const http = http_)
-      http->drain(drain_max); // requests that are being answered
+    std::call_once(drained_, [this] {
+      if (http_front* const http = http_)
+        http->drain(drain_max); // requests that are being answered
+    });
     std::lock_guard lock(mutex_);
+    if (over_)
+      return;
     early_ = node_ == nullptr;
     if (early_)
       ::alarm(start_end_s);
@@ -170,6 +176,8 @@ private:
   std::mutex mutex_;
   runtime::node* node_ = nullptr;
   bool early_ = false;
+  bool over_ = false; ///< the node has ended
+  std::once_flag drained_;
   std::thread leaving_;
   signals signals_; // last: its thread uses the others
 };
@@ -178,8 +186,7 @@ private:
 class printer final : public runtime::node_observer {
 public:
   /// @param looks  whether the node looks for other peers
-  printer(bool as_json, bool looks, node_signals& leaves)
-    : json_(as_json), looks_(looks), leaves_(leaves) {}
+  printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
   void line(const char* event, const std::string& text) {
     out_.line(shape(event, core::shown(text)));
   }
@@ -189,9 +196,11 @@ public:
   void say(const std::string& text) override { line("say", text); }
   void stopped(const std::string& why) override { line("stopped", why); }
   bool leave_asked() override {
-    leaves_.leave_asked();
+    leaves_->leave_asked();
     return true;
   }
+  /// @pre before the node starts; it outlives the node
+  void leave_by(node_signals& s) { leaves_ = &s; }
   /// A view; as JSON also with its numbers.
   void agreed(const core::view& v, bool member) override {
     const std::string text =
@@ -216,7 +225,7 @@ private:
 
   bool json_;
   bool looks_;
-  node_signals& leaves_;
+  node_signals* leaves_ = nullptr;
   std::optional<core::view> before_; ///< view of the last line
   line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
                       return shape("say", "[node] " + std::to_string(count)
@@ -323,13 +332,13 @@ int run_node(node_options o) {
       return exit_usage;
     }
   }
+  // Before the others, which say things until they end.
+  printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
+                        || o.slurm || !o.join_token.empty());
   std::unique_ptr<http_front> http;
   node_signals interrupts;
+  out.leave_by(interrupts);
   const runtime::memory_keeper keeper;
-  printer out(o.json,
-              !o.no_discovery || !o.join.empty() || !o.hosts.empty() || o.slurm
-                || !o.join_token.empty(),
-              interrupts);
   runtime::role_table roles;
   actors::add_builtin(roles);
   std::unique_ptr<runtime::node> node;

@@ -1,5 +1,5 @@
-// apps/serve/cmd_serve.cpp -- serve: uploads a model, or finds the training job that
-// is named; submits the job that serves it, shows its requests.
+// apps/serve/cmd_serve.cpp -- serve: uploads a model, or finds the training job
+// that is named; submits the job that serves it, shows its requests.
 //
 // Without a local node one is started in this process: the same view, plan and
 // actors, in a temporary directory.

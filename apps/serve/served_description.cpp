@@ -7,6 +7,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/files/safetensors.hpp"
+#include "runtime/model/gguf/gguf_directory.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/unit_state.hpp" // stored_name
 #include "runtime/model/units.hpp"
@@ -48,6 +49,8 @@ stored_bytes(const fs::path& folder, const model::model_config& config) {
 }
 
 model::result<model::model_config> config_in(const fs::path& file) {
+  if (model::gguf::is_file(file))
+    return model::gguf::load_config(file);
   if (file.extension() == ".toml") {
     run_options only;
     only.run_file = file;

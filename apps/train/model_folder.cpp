@@ -1,6 +1,7 @@
 // apps/train/model_folder.cpp -- a model, or the newest checkpoint of a run.
 #include "apps/train/model_folder.hpp"
 
+#include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
 #include "runtime/model/gguf/gguf_directory.hpp"
@@ -56,7 +57,8 @@ unpacked(const std::filesystem::path& file) {
     return folder.why();
   std::cerr << "shoal: making a directory of " << file.string() << ": "
             << folder->string() << "\n";
-  const auto made = model::gguf::write_directory(file, *folder);
+  const auto made = model::gguf::write_directory(
+    file, *folder, shown_work([] { return true; }));
   if (!made)
     return model::failure{
       made.message()

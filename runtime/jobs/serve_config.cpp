@@ -197,7 +197,7 @@ std::uint64_t weight_bytes(const serve_config& c, std::uint32_t unit) {
   return model::unit_layout(c.model).unit_size(unit) * value_bytes_32(c) / 32;
 }
 
-/// Bytes of the experts of a block that so few tokens do not need.
+/// Bytes of the experts of a block that this number of tokens does not need.
 static std::uint64_t unread_bytes(const serve_config& c, std::uint64_t tokens) {
   const std::uint64_t experts = c.model.num_experts;
   const std::uint64_t read =

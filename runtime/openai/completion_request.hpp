@@ -5,9 +5,9 @@
 // to check. Fields that are unknown are ignored, as OpenAI's API does.
 //
 // Differences from the API: top_k, min_p, repetition_penalty, ignore_eos and
-// return_token_ids are taken, as vLLM's server does. Refused with an error that names the field: suffix;
-// best_of unless it is n; presence_penalty and frequency_penalty unless 0;
-// logit_bias unless empty. n above 1 at temperature 0 is allowed (all equal).
+// return_token_ids are taken, as vLLM's server does. Refused with an error that
+// names the field: suffix; best_of unless it is n; presence_penalty and
+// frequency_penalty unless 0; logit_bias unless empty. n above 1 at temperature 0 is allowed (all equal).
 // null stands for the default of every field but model and prompt.
 //
 // Threads: any. Cost: linear in the body.

@@ -367,10 +367,12 @@ void job_saving::say_needed() {
 bool job_saving::is_served(const core::blob_digest& manifest) const {
   return here_.view
          && std::ranges::any_of(here_.view->jobs, [&](const auto& job) {
+              const auto all = core::served_versions(job);
               return job.state == core::job_state::running
-                     && std::ranges::find(job.versions, manifest,
+                     && job.kind == core::job_kind::serve
+                     && std::ranges::find(all, manifest,
                                           &core::model_version::manifest)
-                          != job.versions.end();
+                          != all.end();
             });
 }
 

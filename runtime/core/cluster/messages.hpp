@@ -197,7 +197,7 @@ enum class change_kind : std::uint8_t {
   version = 17,   ///< the job `id` serves `version`, and beside it only that of
                   ///< step `keeps`; void without that one
   scale_job = 18, ///< the served model of job `id` is to have `islands`
-  ///< pipelines; void if their number was changed since `since`
+                  ///< pipelines; void if their number has changed since `since`
 };
 
 /// One wished change to the view.

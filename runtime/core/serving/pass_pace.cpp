@@ -23,9 +23,11 @@ void pass_pace::took(std::size_t generating, std::size_t of_prompts,
     return;
   if (generating == 0)
     smooth(token_, t / of_prompts);
-  else if (alone_ == 0 && token_ != 0)
-    smooth(alone_, t - std::min(t, of_prompts * token_));
-  else if (alone_ != 0 && t > alone_)
+  else if (alone_ == 0 && token_ != 0) {
+    // A short prompt's token may have told too high a cost.
+    if (const std::uint64_t p = of_prompts * token_; p < t - t / 8)
+      smooth(alone_, t - p);
+  } else if (alone_ != 0 && t > alone_)
     smooth(token_, (t - alone_) / of_prompts);
 }
 

@@ -112,12 +112,14 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
 void serving_pipeline::tell(const stream& s, std::size_t from) {
   do {
     stream_news n{s.key.second, from, {}, stream_end::none, true};
-    const auto at = s.told.begin() + std::ptrdiff_t(from - s.prompt);
-    n.tokens.assign(at, at
-                          + std::ptrdiff_t(std::min(serving::news_tokens_max,
-                                                    s.tokens.size() - from)));
     if (from == s.prompt)
       n.scored = s.scored;
+    const auto at = s.told.begin() + std::ptrdiff_t(from - s.prompt);
+    const std::size_t most = n.scored.size() < serving::news_tokens_max
+                               ? serving::news_tokens_max - n.scored.size()
+                               : 1;
+    n.tokens.assign(
+      at, at + std::ptrdiff_t(std::min(most, s.tokens.size() - from)));
     from += n.tokens.size();
     news_[s.key.first].push_back(std::move(n));
   } while (from < s.tokens.size());
@@ -169,7 +171,10 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
       || m.number != under_way_.front().pass.number)
     return; // it comes again, or has come
   std::vector<sampled_token> sampled;
+  std::set<sequence_id> seen;
   for (const row_result& r : m.rows) {
+    if (!seen.insert(r.sequence).second)
+      continue;
     const auto& rows = under_way_.front().pass.rows;
     const auto of = std::ranges::find(rows, r.sequence, &serve_row::sequence);
     if (of == rows.end() || !streams_.contains(r.sequence))
@@ -203,8 +208,14 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
     forget(r.sequence);
     return {};
   }
-  s.scored.insert(s.scored.end(), r.scored.begin(), r.scored.end());
+  // What another peer says may be more than was asked for.
+  const std::size_t scores = of.scores ? of.scores->tokens.size() : 0;
+  s.scored.insert(s.scored.end(), r.scored.begin(),
+                  r.scored.begin()
+                    + std::ptrdiff_t(std::min(scores, r.scored.size())));
   std::vector<sampled_token> out;
+  if (!of.choice)
+    return out;
   const std::size_t from = s.tokens.size();
   for (const served_token& t : r.tokens) {
     const bool stops = std::ranges::find(s.ends, t.token) != s.ends.end();
@@ -221,6 +232,9 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
 
 void serving_pipeline::measure(const given& g) {
   std::size_t generating = 0, of_prompts = 0;
+  for (const serve_row& r : g.pass.rows)
+    if (r.guesses > 0)
+      return; // no other pass is like it
   for (const serve_row& r : g.pass.rows)
     if (r.choice && r.tokens.size() == 1)
       ++generating;

@@ -21,8 +21,8 @@
 namespace shoal::core {
 
 namespace prompt_lookup {
-/// Tokens at the end that must have come before: so many if there is such a
-/// place, else fewer. One token alone is followed by too many others.
+/// Tokens at the end that must have come before, if there is such a place; else
+/// fewer. One token alone is followed by too many others.
 inline constexpr std::size_t match_max = 3;
 inline constexpr std::size_t match_min = 2;
 } // namespace prompt_lookup

@@ -59,7 +59,7 @@ replay::place(std::vector<pipeline_place> pipelines,
     const auto was = pipelines_.find(island);
     known_pipeline& k = next[island];
     if (was != pipelines_.end() && was->second.at.header == p.header)
-      k.report = was->second.report;
+      k = was->second;
     k.at = std::move(p);
   }
   for (auto at = streams_.begin(); at != streams_.end();) {
@@ -156,6 +156,7 @@ replay::take(const peer_id& from, const serve_message& m, nanoseconds now) {
       on(at->second, n);
   } else if (const auto* report = std::get_if<pipeline_report>(&m)) {
     at->second.report = *report;
+    at->second.told = now;
     refresh_router();
     place_waiting();
   }
@@ -238,6 +239,15 @@ replay::effects replay::ask_how_they_are() {
   for (const auto& [island, p] : pipelines_)
     if (!p.report || !p.report->ready)
       send(p.at.speaker, report_wanted{p.at.header});
+  return done();
+}
+
+replay::effects replay::ask_of_streams(nanoseconds now) {
+  for (auto& [island, p] : pipelines_)
+    if (p.report && p.report->streams > 0 && now - p.told >= old_report) {
+      p.told = now;
+      send(p.at.speaker, report_wanted{p.at.header});
+    }
   return done();
 }
 

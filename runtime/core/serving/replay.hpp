@@ -92,6 +92,10 @@ public:
   /// Asks the pipelines that are not ready, as far as known, how they are: what
   /// they told may have been lost.
   effects ask_how_they_are();
+  /// The same of those that had streams when they last told, if that is longer ago
+  /// than old_report: the last one may have ended since.
+  effects ask_of_streams(nanoseconds now);
+  static constexpr nanoseconds old_report = 3'000'000'000;
 
   [[nodiscard]] std::size_t size() const noexcept { return streams_.size(); }
   /// Pipelines that are ready.
@@ -120,6 +124,7 @@ private:
   struct known_pipeline {
     pipeline_place at;
     std::optional<pipeline_report> report; ///< of this place
+    nanoseconds told = 0;                  ///< when; or asked again
   };
 
   void send(const peer_id& to, serve_message what);

@@ -41,6 +41,8 @@ inline constexpr std::size_t top_max = 20;
 /// Tokens of a prompt whose probabilities are told: with 5 others each they fit
 /// into one message (98 bytes each, of 2^20).
 inline constexpr std::size_t scored_max = 8192;
+/// Of prompts, in one pass: each takes memory for a vocabulary's probabilities.
+inline constexpr std::size_t pass_scored_max = 1024;
 /// Tokens, with their probabilities, that a message of news has at most if it is
 /// of several streams.
 inline constexpr std::size_t news_tokens_max = 4096;
@@ -344,6 +346,12 @@ void fields(auto& v, of<serve_pass> auto& x) {
   v("number", x.number, at_most(epoch_max));
   v("rows", x.rows, list_of(serving::rows_max));
   v("ended", x.ended, list_of(serving::rows_max));
+  v.must(runtime::errc::corrupt, [&] {
+    std::size_t scored = 0;
+    for (const serve_row& r : x.rows)
+      scored += r.scores ? r.scores->tokens.size() : 0;
+    return scored <= serving::pass_scored_max;
+  });
 }
 
 /// What came of a row.

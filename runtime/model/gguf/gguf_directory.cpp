@@ -151,6 +151,16 @@ bool is_file(const fs::path& path) {
   return path.extension() == ".gguf" && !fs::is_directory(path, error);
 }
 
+result<model_config> load_config(const fs::path& path) {
+  const auto mapped = mapped_file::open(path);
+  if (!mapped)
+    return mapped.why();
+  const auto from = file::parse((*mapped)->bytes(), path.string());
+  if (!from)
+    return from.why();
+  return config_of(*from);
+}
+
 result<made_directory>
 write_directory(const fs::path& path, const fs::path& into, const watch& told) {
   const auto mapped = mapped_file::open(path);

@@ -12,6 +12,7 @@
 
 #include "runtime/core/result.hpp"
 #include "runtime/core/watch.hpp"
+#include "runtime/model/config/config.hpp"
 
 #include <filesystem>
 #include <string>
@@ -20,6 +21,9 @@ namespace shoal::model::gguf {
 
 /// Whether a path is to be read as a GGUF file: by its name.
 bool is_file(const std::filesystem::path& path);
+
+/// The model's shape, by the keys of a file.
+result<model_config> load_config(const std::filesystem::path& file);
 
 struct made_directory {
   std::string no_text; ///< why there is no tokenizer; empty: there is one

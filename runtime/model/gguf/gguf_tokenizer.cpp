@@ -180,9 +180,19 @@ private:
 
   json vocabulary(bool with_added) const {
     json out = json::object();
-    for (std::size_t i = 0; i < tokens_->size(); ++i)
-      if (kinds_[i] != token_kind::unused && (with_added || !is_added(i)))
-        out[std::string((*tokens_)[i])] = i;
+    // Its own operator[] looks at each entry.
+    json::object_t::Container& entries = out.get_ref<json::object_t&>();
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < tokens_->size(); ++i) {
+      if (kinds_[i] == token_kind::unused || (!with_added && is_added(i)))
+        continue;
+      const std::string_view text = (*tokens_)[i];
+      const auto [at, fresh] = places.try_emplace(text, entries.size());
+      if (fresh)
+        entries.emplace_back(std::string(text), i);
+      else
+        entries[at->second].second = i;
+    }
     return out;
   }
 

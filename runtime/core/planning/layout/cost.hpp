@@ -2,8 +2,8 @@
 //
 // Step = the slowest replica + the reduction between replicas + the optimizer.
 // A replica takes the sum of its stages' times and hops (fill and drain of the
-// pipeline; passes of a served model have no way back and no optimizer) and, for each further microbatch, the time of its slowest member or
-// link. A reduction sends 2 (R - 1) / R of the parameters that a member holds
+// pipeline; passes of a served model have no way back and no optimizer) and, for
+// each further microbatch, the time of its slowest member or link. A reduction sends 2 (R - 1) / R of the parameters that a member holds
 // over the slowest link among all that hold them. A member that is in several
 // replicas (detours.hpp) works for one after another.
 //

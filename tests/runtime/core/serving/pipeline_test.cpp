@@ -1,0 +1,136 @@
+// tests/runtime/core/serving/pipeline_test.cpp -- a pipeline's answers to what other
+// peers say wrongly, and a gateway's questions about what it may have missed.
+#include "runtime/core/serving/pipeline.hpp"
+#include "runtime/core/serving/replay.hpp"
+#include "tests/runtime/core/serving/some_text.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::core {
+
+namespace {
+
+constexpr nanoseconds second = 1'000'000'000;
+
+peer_id peer(std::uint8_t n) {
+  peer_id p{};
+  p[0] = n;
+  return p;
+}
+
+const job_header under{5, 77, 1, 0};
+const peer_id me = peer(1), gateway = peer(2);
+
+template <class Message>
+std::vector<Message> all(const serve_sends& sends) {
+  std::vector<Message> out;
+  for (const serve_send& s : sends)
+    if (const auto* m = std::get_if<Message>(&s.what))
+      out.push_back(*m);
+  return out;
+}
+
+batcher_limits limits() {
+  batcher_limits l;
+  l.pages = 1024;
+  return l;
+}
+
+/// With one stage, which is ready.
+struct one_stage {
+  one_stage() {
+    (void)p.set_members({me, gateway}, 0);
+    (void)p.take(me, serve_ready{under, 0}, 0);
+  }
+  /// Asks, and returns the first pass.
+  serve_pass ask(serve_request r, std::size_t tokens) {
+    r.header = under;
+    r.stream = 3;
+    r.tokens = text(tokens);
+    r.tokens_max = 10;
+    r.ends = {7};
+    const auto passes = all<serve_pass>(p.take(gateway, r, 1));
+    BOOST_REQUIRE(passes.size() == 1u);
+    return passes.front();
+  }
+
+  serving_pipeline p{{under, {me}, limits()}};
+};
+
+row_result result(std::uint64_t sequence, token_id token) {
+  row_result r;
+  r.sequence = sequence;
+  r.tokens.push_back({token, -1, {}});
+  return r;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(serving_pipelines)
+
+BOOST_AUTO_TEST_CASE(a_sequence_that_is_named_twice_ends_once) {
+  one_stage s;
+  const serve_pass pass = s.ask({}, 4);
+  const std::uint64_t id = pass.rows.front().sequence;
+  const auto news = all<serve_news>(s.p.take(
+    me, serve_chosen{under, pass.number, {result(id, 7), result(id, 7)}}, 2));
+  BOOST_REQUIRE(news.size() == 1u);
+  BOOST_TEST(news[0].streams.size() == 1u);
+  BOOST_TEST((news[0].streams[0].end == stream_end::stop));
+  BOOST_TEST(s.p.streams() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_asked_for_is_left_out) {
+  one_stage s;
+  const serve_pass pass = s.ask({}, 4);
+  row_result r = result(pass.rows.front().sequence, 9);
+  r.scored.assign(100, {1, -1, {}});
+  r.tokens.assign(5, {9, -1, {}}); // nothing was guessed
+  const auto news =
+    all<serve_news>(s.p.take(me, serve_chosen{under, pass.number, {r}}, 2));
+  BOOST_REQUIRE(news.size() == 1u);
+  BOOST_TEST(news[0].streams[0].tokens.size() == 1u);
+  BOOST_TEST(news[0].streams[0].scored.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_piece_of_a_prompt_chooses_nothing) {
+  one_stage s;
+  const serve_pass pass = s.ask({}, 600); // more than a pass
+  BOOST_REQUIRE(!pass.rows.front().choice);
+  const auto sent = s.p.take(
+    me,
+    serve_chosen{under, pass.number, {result(pass.rows.front().sequence, 7)}},
+    2);
+  BOOST_TEST(all<serve_news>(sent).empty());
+  const auto next = all<serve_pass>(sent);
+  BOOST_REQUIRE(next.size() == 1u);
+  BOOST_TEST(next[0].rows[0].first == pass.rows[0].tokens.size());
+}
+
+BOOST_AUTO_TEST_CASE(a_gateway_asks_again_what_became_of_streams) {
+  replay gate;
+  pipeline_place at;
+  at.header = under;
+  at.speaker = me;
+  at.stages = {me};
+  (void)gate.place({at}, {me, gateway}, 0);
+  pipeline_report told;
+  told.header = under;
+  told.ready = true;
+  told.streams = 1;
+  (void)gate.take(me, told, second);
+  const auto asked = [&](nanoseconds now) {
+    return all<report_wanted>(gate.ask_of_streams(now).sends).size();
+  };
+  BOOST_TEST(asked(2 * second) == 0u);
+  BOOST_TEST(asked(5 * second) == 1u);
+  BOOST_TEST(asked(6 * second) == 0u); // the answer may be on its way
+  BOOST_TEST(asked(9 * second) == 1u);
+  told.streams = 0;
+  (void)gate.take(me, told, 9 * second);
+  BOOST_TEST(asked(20 * second) == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::core
