@@ -8,6 +8,7 @@
 #include "actors/serving/served_model.hpp"
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
+#include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/random.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -230,6 +231,11 @@ private:
       const std::string step = model->config().follows == 0
                                  ? std::string()
                                  : " (step " + std::to_string(v->is.step) + ")";
+      if (const auto at = std::ranges::find(plan_->jobs, model->entry().id,
+                                            &core::assignment::job);
+          ready && at != plan_->jobs.end())
+        for (const core::unheld_wish& w : core::unheld_wishes(*view_, *at))
+          note(*model, core::to_text(w));
       note(*model, ready
                      ? "ready: all weights of a pipeline are loaded" + step
                      : "waiting: no pipeline has all of its weights" + step);

@@ -172,7 +172,7 @@ struct place_of {
   /// The reason of an island that waits; empty if none does.
   std::string why_waiting() const {
     for (const core::island_place& at : is.islands)
-      if (!at.why_waiting.empty())
+      if (core::waits(is) && !at.why_waiting.empty())
         return at.why_waiting;
     return {};
   }

@@ -205,12 +205,19 @@ class ServePeers(Serving):
             self.begin_node(name, nodes, at)
         for node in nodes.values():
             node.wait_line(lambda line: "3 peers" in line)
+        said = self.succeed("serve", "m", "--as", "wide", "--stages", 9,
+                            "--replicas", 4, "--detach", "--name", "one")
+        self.assertIn("stages = 9: ", said)
+        self.assertIn("replicas = 4: 3 pipelines, as pipeline 4 of 4: no peer is "
+                      "left", said)
+        self.succeed("cancel", "wide", "--name", "one")
         events = self.events(self.succeed(
             "serve", "m", "--as", "tiny", "--stages", 1, "--detach", "--json",
             "--name", "one"))
         self.assert_documented("serve", *events)
         self.assertEqual(events[-1]["url"], f"http://{at['one'].address}/v1")
-        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        job, = [j for j in json.loads(self.succeed(
+            "jobs", "--json", "--name", "one")) if j["name"] == "tiny"]
         holds = job["places"][0][0]["peer"]
         body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
                 "temperature": 0}

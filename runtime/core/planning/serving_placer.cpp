@@ -87,7 +87,11 @@ void lay_out(island_draft& d, const view&) {
       d.at.replicas = d.p.previous->replicas;
   }
   if (d.at.replicas.empty())
-    d.at.why_waiting = which_of(d.p) + why_nowhere(d.p);
+    d.at.why_waiting =
+      which_of(d.p)
+      + (d.p.island > 0 && d.p.members.empty()
+           ? "no peer is left: each pipeline has peers of its own"
+           : why_nowhere(d.p));
 }
 
 void complete(island_draft&, const view&) {
