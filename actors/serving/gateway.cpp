@@ -138,9 +138,8 @@ private:
     if (place == m.plan->jobs.end())
       return;
     for (const auto& v : model->versions())
-      apply(model, *v,
-            v->streams.place(places_of(model->entry(), *place, v->is),
-                             members(), steady_now()));
+      apply(*v, v->streams.place(places_of(model->entry(), *place, v->is),
+                                 members(), steady_now()));
   }
 
   void scale(served_model& model) {
@@ -224,7 +223,7 @@ private:
       return;
     const auto model = at->second;
     for (const auto& v : std::vector(model->versions())) {
-      apply(model, *v, v->streams.take(m.from, *m.message, steady_now()));
+      apply(*v, v->streams.take(m.from, *m.message, steady_now()));
       const bool ready = v->streams.ready() > 0;
       if (std::exchange(v->was_ready, ready) == ready)
         continue;
@@ -242,12 +241,11 @@ private:
     }
   }
 
-  void apply(const std::shared_ptr<served_model>& model,
-             served_version& version, core::replay::effects e) {
+  void apply(served_version& version, core::replay::effects e) {
     for (core::serve_send& s : e.sends)
       node_.send(s.to, std::move(s.what));
     for (const core::stream_event& event : e.events)
-      on_event(model, version, event);
+      on_event(version, event);
     tick_if_needed();
   }
 
@@ -262,8 +260,7 @@ private:
       delayed_send(this, gateway_tick_every, gateway_tick{});
   }
 
-  void on_event(const std::shared_ptr<served_model>& model,
-                const served_version& version, const core::stream_event& e) {
+  void on_event(const served_version& version, const core::stream_event& e) {
     const auto at = streams_.find(e.stream);
     if (at == streams_.end())
       return;
@@ -366,28 +363,38 @@ private:
 
   void log(const request& r, const std::string& how) {
     const auto ms = (steady_now() - r.came) / 1'000'000;
-    note(*r.model, r.answer->exchange().request().client + " completions "
-                     + std::to_string(r.answer->prompt_tokens()) + " + "
-                     + std::to_string(r.answer->tokens()) + " tokens in "
-                     + std::to_string(ms) + " ms: " + how);
+    told(*r.model, r.answer->exchange(),
+         std::to_string(r.answer->prompt_tokens()) + " + "
+           + std::to_string(r.answer->tokens()) + " tokens in "
+           + std::to_string(ms) + " ms: " + how);
   }
 
   void refuse(runtime::http_exchange& x, const served_model& model,
               const openai::api_error& why) {
     x.respond(why);
-    note(model, x.request().client + " completions: "
-                  + std::to_string(why.status) + ": " + why.message);
+    told(model, x, std::to_string(why.status) + ": " + why.message);
+  }
+
+  /// A line about a request: there may be any number of them.
+  void told(const served_model& model, const runtime::http_exchange& x,
+            const std::string& text) {
+    node_.log().add_passing(model.entry().id,
+                            line(x.request().client + " completions " + text));
   }
 
   /// A line for commands that follow the job at this node.
   void note(const served_model& model, const std::string& text) {
+    node_.log().add(model.entry().id, line(text));
+  }
+
+  runtime::job_event line(const std::string& text) {
     runtime::job_event e;
     e.kind = runtime::job_event_kind::notice;
     e.step = ++notes_;
     e.epoch = view_->number;
     e.text = text;
     e.unix_ms = unix_ms();
-    node_.log().add(model.entry().id, e);
+    return e;
   }
 
   void on_tick() {
@@ -397,16 +404,16 @@ private:
         model->config().follows != 0 || model->scaler.active();
       for (const auto& v : std::vector(model->versions())) {
         if (v->streams.size() > 0)
-          apply(model, *v, v->streams.tick(steady_now()));
+          apply(*v, v->streams.tick(steady_now()));
         if (numbers_count)
-          apply(model, *v, v->streams.ask_of_streams(steady_now()));
+          apply(*v, v->streams.ask_of_streams(steady_now()));
       }
       scale(*model);
       if (model->config().follows == 0)
         continue;
       // Requests begin with the one before until this one is known to be ready.
       const auto newest = model->versions().front();
-      apply(model, *newest, newest->streams.ask_how_they_are());
+      apply(*newest, newest->streams.ask_how_they_are());
       propose_next_version(node_, model, post_, steady_now());
     }
     tick_if_needed();
@@ -484,16 +491,12 @@ private:
   void on_completion(const std::shared_ptr<runtime::http_exchange>& x) {
     ++counts_.requests;
     auto parsed = openai::parse_completion(x->request().body);
-    if (const auto* wrong = std::get_if<openai::api_error>(&parsed)) {
-      x->respond(*wrong);
-      return;
-    }
+    if (const auto* wrong = std::get_if<openai::api_error>(&parsed))
+      return void(x->respond(*wrong));
     auto& asked = std::get<openai::completion_request>(parsed);
     const auto model = find(asked.model);
-    if (!model) {
-      x->respond(openai::model_not_found(asked.model));
-      return;
-    }
+    if (!model)
+      return void(x->respond(openai::model_not_found(asked.model)));
     if (model->text())
       return start(x, std::move(asked), model);
     if (model->waiting.size() >= waiting_requests_max) {
@@ -567,7 +570,7 @@ private:
         a.ends = model->ends();
       a.how = how;
       a.how.seed = seed + i % n;
-      apply(model, *version,
+      apply(*version,
             version->streams.accept(ids[i], std::move(a), steady_now()));
     }
   }

@@ -22,7 +22,7 @@
 
 namespace shoal::apps {
 
-/// Tokens of the prompt whose times are predicted, if the context has so many.
+/// Tokens of the prompt whose times are predicted; fewer in a smaller context.
 inline constexpr std::uint64_t planned_prompt = 512;
 
 struct planned_serving {

@@ -127,6 +127,14 @@ public:
   }
 
   void add(core::job_id job, const job_event& event) override {
+    put(job, event, lines_);
+  }
+  void add_passing(core::job_id job, const job_event& event) override {
+    put(job, event, nullptr);
+  }
+  /// @param lines gets it, too; may be null
+  void put(core::job_id job, const job_event& event,
+           const std::shared_ptr<job_lines>& lines) {
     job_event e = event;
     if (e.text.size() > text_bytes_max)
       e.text.resize(text_bytes_max);
@@ -135,12 +143,12 @@ public:
       if (!keep(job, e))
         return;
       // With the lock held, so that the lines have the order of the events.
-      if (lines_ && disk_)
-        disk_->submit([l = lines_, job, e](
+      if (lines && disk_)
+        disk_->submit([l = lines, job, e](
                         kernels::backend&) { l->append(job, to_json_line(e)); },
                       {});
-      else if (lines_)
-        lines_->append(job, to_json_line(e));
+      else if (lines)
+        lines->append(job, to_json_line(e));
     }
     changed_.notify_all();
     std::shared_lock lock(listeners_mutex_);

@@ -87,6 +87,11 @@ class job_log {
 public:
   virtual ~job_log() = default;
   virtual void add(core::job_id job, const job_event& event) = 0;
+  /// The same of what nobody needs once this process has ended: it goes to no
+  /// disk. For what clients can cause at any rate.
+  virtual void add_passing(core::job_id job, const job_event& event) {
+    add(job, event);
+  }
   /// Events from position `from` on (positions count from 0 per node).
   virtual std::vector<job_event>
   read(core::job_id job, std::uint64_t from, std::uint64_t& next) const = 0;

@@ -24,8 +24,8 @@ result<model_config> config_of(const file& from);
 struct named_tensor {
   std::string name;
   const tensor* from = nullptr;
-  std::uint64_t rotary_heads = 0; ///< its rows are those of so many heads, in
-                                  ///< pairs; 0: they are in order
+  std::uint64_t rotary_heads = 0; ///< heads whose rows it has, in pairs; 0:
+                                  ///< its rows are in order
 };
 /// All tensors of the model, in the order of their names. A tensor of the file
 /// that is not one of the model is a failure.

@@ -144,6 +144,19 @@ BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
   BOOST_TEST(j->jobs().size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(what_passes_is_read_and_goes_to_no_disk) {
+  const shoal::test::folder f;
+  {
+    const auto j = open_job_journal(f.path);
+    j->add(7, event(kind::notice, 1, 0, "ready"));
+    j->add_passing(7, event(kind::notice, 2, 0, "a client's request"));
+    BOOST_TEST(j->read_all(7).size() == 2u);
+  }
+  const auto again = open_job_journal(f.path)->read_all(7);
+  BOOST_REQUIRE(again.size() == 1u);
+  BOOST_TEST(again[0].text == "ready");
+}
+
 BOOST_AUTO_TEST_CASE(the_oldest_events_go_first_and_stay_known) {
   const auto j = open_job_journal({});
   const std::uint64_t count = job_log::events_max + 10;
