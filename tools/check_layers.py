@@ -61,6 +61,7 @@ FLOORS = [
     ["actors/job/parts"],
     ["actors/job"],
     ["actors/serving"],
+    ["actors/gateway"],
     ["actors"],
     ["apps/terminal"],
     ["apps/common"],

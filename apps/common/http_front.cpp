@@ -1,7 +1,7 @@
 // apps/common/http_front.cpp -- listens, with keys if there are some.
 #include "apps/common/http_front.hpp"
 
-#include "actors/serving/gateway_door.hpp"
+#include "actors/gateway/gateway_door.hpp"
 #include "apps/common/version.hpp"
 #include "runtime/core/setup_error.hpp"
 #include "runtime/http/http_server.hpp"

@@ -1,7 +1,7 @@
-// actors/serving/gateway_metrics.hpp -- what a gateway counts, for Prometheus.
+// actors/gateway/gateway_metrics.hpp -- what a gateway counts, for Prometheus.
 #pragma once
 
-#include "actors/serving/served_model.hpp"
+#include "actors/gateway/served_model.hpp"
 
 #include <cstdint>
 #include <map>

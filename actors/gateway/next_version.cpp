@@ -1,5 +1,5 @@
-// actors/serving/next_version.cpp -- reads the log of the job that is followed.
-#include "actors/serving/next_version.hpp"
+// actors/gateway/next_version.cpp -- reads the log of the job that is followed.
+#include "actors/gateway/next_version.hpp"
 
 #include "actors/checkpoint/blob_set.hpp"
 #include "runtime/context.hpp"

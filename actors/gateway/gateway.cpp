@@ -1,11 +1,11 @@
-// actors/serving/gateway.cpp -- requests to streams, tokens to answers.
-#include "actors/serving/gateway.hpp"
+// actors/gateway/gateway.cpp -- requests to streams, tokens to answers.
+#include "actors/gateway/gateway.hpp"
 
-#include "actors/serving/completion.hpp"
-#include "actors/serving/completion_rules.hpp"
-#include "actors/serving/gateway_metrics.hpp"
-#include "actors/serving/next_version.hpp"
-#include "actors/serving/served_model.hpp"
+#include "actors/gateway/completion.hpp"
+#include "actors/gateway/completion_rules.hpp"
+#include "actors/gateway/gateway_metrics.hpp"
+#include "actors/gateway/next_version.hpp"
+#include "actors/gateway/served_model.hpp"
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/planning/plan_reasons.hpp"

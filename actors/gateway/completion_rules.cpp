@@ -1,5 +1,5 @@
-// actors/serving/completion_rules.cpp -- tokens, sampling, what comes again.
-#include "actors/serving/completion_rules.hpp"
+// actors/gateway/completion_rules.cpp -- tokens, sampling, what comes again.
+#include "actors/gateway/completion_rules.hpp"
 
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids

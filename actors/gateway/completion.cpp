@@ -1,5 +1,5 @@
-// actors/serving/completion.cpp -- tokens in, text out.
-#include "actors/serving/completion.hpp"
+// actors/gateway/completion.cpp -- tokens in, text out.
+#include "actors/gateway/completion.hpp"
 
 #include "runtime/core/text/utf8.hpp"
 

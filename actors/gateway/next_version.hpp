@@ -1,4 +1,4 @@
-// actors/serving/next_version.hpp -- when a served model that follows a training
+// actors/gateway/next_version.hpp -- when a served model that follows a training
 // job takes that job's next checkpoint.
 //
 // Requests keep the version that they began with, and at most two versions are
@@ -15,7 +15,7 @@
 // Threads: the gateway's.
 #pragma once
 
-#include "actors/serving/served_model.hpp"
+#include "actors/gateway/served_model.hpp"
 
 namespace shoal::actors {
 

@@ -1,12 +1,12 @@
-// actors/serving/completion_rules.hpp -- what of a request depends on its model.
+// actors/gateway/completion_rules.hpp -- what of a request depends on its model.
 //
 // openai::parse_completion() has checked the rest.
 //
 // Threads: any. Errors: an api_error that names the field.
 #pragma once
 
-#include "actors/serving/completion.hpp"
-#include "actors/serving/served_model.hpp"
+#include "actors/gateway/completion.hpp"
+#include "actors/gateway/served_model.hpp"
 
 #include <cstdint>
 #include <variant>

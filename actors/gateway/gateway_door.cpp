@@ -1,7 +1,7 @@
-// actors/serving/gateway_door.cpp -- paths, and the gateway behind them.
-#include "actors/serving/gateway_door.hpp"
+// actors/gateway/gateway_door.cpp -- paths, and the gateway behind them.
+#include "actors/gateway/gateway_door.hpp"
 
-#include "actors/serving/gateway.hpp"
+#include "actors/gateway/gateway.hpp"
 #include "runtime/files/json.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -1,6 +1,6 @@
-// actors/serving/gateway_metrics.cpp -- the text of /metrics.
+// actors/gateway/gateway_metrics.cpp -- the text of /metrics.
 // Source: https://prometheus.io/docs/instrumenting/exposition_formats
-#include "actors/serving/gateway_metrics.hpp"
+#include "actors/gateway/gateway_metrics.hpp"
 
 namespace shoal::actors {
 

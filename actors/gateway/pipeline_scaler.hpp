@@ -1,4 +1,4 @@
-// actors/serving/pipeline_scaler.hpp -- proposes the number of pipelines of a
+// actors/gateway/pipeline_scaler.hpp -- proposes the number of pipelines of a
 // model whose number follows its load (`serve --replicas auto`).
 //
 // One for each such model in each gateway. It decides by core::replica_watch, and

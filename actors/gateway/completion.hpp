@@ -1,4 +1,4 @@
-// actors/serving/completion.hpp -- one request of /v1/completions, as it is
+// actors/gateway/completion.hpp -- one request of /v1/completions, as it is
 // answered.
 //
 // It has a choice for each prompt and n; each is a stream of the gateway. Tokens

@@ -1,4 +1,4 @@
-// actors/serving/gateway_door.hpp -- the way from the HTTP server's thread to the
+// actors/gateway/gateway_door.hpp -- the way from the HTTP server's thread to the
 // gateway.
 //
 // The server starts before or after the node: until the gateway is there, clients

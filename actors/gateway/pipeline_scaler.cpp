@@ -1,5 +1,5 @@
-// actors/serving/pipeline_scaler.cpp -- a decision, in turn, as a proposal.
-#include "actors/serving/pipeline_scaler.hpp"
+// actors/gateway/pipeline_scaler.cpp -- a decision, in turn, as a proposal.
+#include "actors/gateway/pipeline_scaler.hpp"
 
 #include "runtime/context.hpp"
 

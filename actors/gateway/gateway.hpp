@@ -1,4 +1,4 @@
-// actors/serving/gateway.hpp -- what clients of served models talk to, on any
+// actors/gateway/gateway.hpp -- what clients of served models talk to, on any
 // node.
 //
 // Keeps the streams of its clients (core/serving/replay.hpp): where pipelines are

@@ -1,5 +1,5 @@
-// actors/serving/served_model.cpp -- fetches a model's text files and reads them.
-#include "actors/serving/served_model.hpp"
+// actors/gateway/served_model.cpp -- fetches a model's text files and reads them.
+#include "actors/gateway/served_model.hpp"
 
 #include "actors/checkpoint/blob_set.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"

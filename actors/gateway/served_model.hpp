@@ -1,4 +1,4 @@
-// actors/serving/served_model.hpp -- a served model as a gateway knows it.
+// actors/gateway/served_model.hpp -- a served model as a gateway knows it.
 //
 // Its tokenizer and sampling defaults come from the files of the model, which
 // are fetched from any member; the streams of each of its versions are
@@ -8,7 +8,7 @@
 // Errors:  while files cannot be fetched, requests wait.
 #pragma once
 
-#include "actors/serving/pipeline_scaler.hpp"
+#include "actors/gateway/pipeline_scaler.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/jobs/serve_config.hpp"
