@@ -40,11 +40,13 @@ void rows_product(thread_team& team, rows_scratch& scratch, const row_engine& e,
     for (auto t = first; t != last; ++t)
       e.pack_x(x_TI.row(t), x_TI.cols, steps, x + t * stride);
   };
-  if (T <= tile_tokens_max) {
+  const bool tiled = e.tiled_in_place != nullptr && T <= tiled_tokens_max;
+  if (T <= tile_tokens_max || tiled) {
+    const auto in_place = T <= tile_tokens_max ? e.in_place : e.tiled_in_place;
     pack(0, T);
     for_bytes(team, O, w_OI.bytes() / O, panel_outputs,
               [&](std::size_t first, std::size_t last) {
-                e.in_place(y_TO, {x, stride, T}, w_OI, first, last);
+                in_place(y_TO, {x, stride, T}, w_OI, first, last);
               });
     return;
   }

@@ -13,8 +13,11 @@
 //          a step has the even inputs of two registers, the next the odd ones
 //   dot    vdpbf16ps: rows of bf16, activations rounded to bf16
 //
-// Few tokens read the rows where they are. For more, a task copies its rows to
-// panels of four outputs, in the order of the steps, that all tokens pass.
+// Few tokens read the rows where they are: up to a tile of them one row after
+// the other; more, by `tiled_in_place`, four rows at a time, which their tiles
+// pass one after the other while the next four come from memory. For many, a
+// task copies its rows to panels of four outputs, in the order of the steps,
+// that all tokens pass.
 //
 // Threads:   the team's; a task is a range of outputs.
 // Private to kernels/cpu.
@@ -29,8 +32,10 @@ namespace shoal::kernels::cpu {
 
 /// Outputs of a panel: the lanes of four sums are added at the same time.
 inline constexpr std::size_t panel_outputs = 4;
-/// The largest number of tokens that read rows in place, and of a tile.
+/// The largest number of tokens of a tile.
 inline constexpr std::size_t tile_tokens_max = 6;
+/// The most tokens whose tiles read rows in place.
+inline constexpr std::size_t tiled_tokens_max = 36;
 
 /// Activations as an engine reads them: rows with zeros after the last input.
 struct row_activations {
@@ -60,6 +65,10 @@ struct row_engine {
   void (*in_place)(matrix_view<float> y_TO, const row_activations& x,
                    const packed_weight& w_OI, std::size_t first,
                    std::size_t last);
+  /// The same for up to tiled_tokens_max tokens. Null: this engine has no such way.
+  void (*tiled_in_place)(matrix_view<float> y_TO, const row_activations& x,
+                         const packed_weight& w_OI, std::size_t first,
+                         std::size_t last);
   /// The panel of outputs from `first` on.
   void (*pack_panel)(const packed_weight& w_OI, std::size_t first,
                      std::size_t steps, std::byte* to);

@@ -118,6 +118,98 @@ void in_place(matrix_view<float> y_TO, const row_activations& x,
   }
 }
 
+/// sums[t][c] += a line of row c * the same of token t.
+template <std::size_t T>
+SHOAL_BF16 inline void add_columns(__m512 (&sums)[T][panel_outputs],
+                                   const __m512bh (&columns)[panel_outputs],
+                                   const bf16* x, std::size_t stride) {
+#pragma GCC unroll 6
+  for (std::size_t t = 0; t != T; ++t) {
+    const __m512bh row = line_at(x + t * stride);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c != panel_outputs; ++c)
+      sums[t][c] = _mm512_dpbf16_ps(sums[t][c], columns[c], row);
+  }
+}
+
+/// Rows that a tile reads, and those that it fetches for the next one.
+struct row_group {
+  const bf16* w[panel_outputs];
+  const bf16* next[panel_outputs];
+};
+
+/// Which of a product a tile is.
+struct tile_place {
+  std::size_t output, count;           ///< of the four rows
+  std::size_t fetch_first, fetch_last; ///< of the next rows, to be fetched
+};
+
+template <std::size_t T>
+SHOAL_BF16 void
+tile_in_place(matrix_view<float> y_TO, const row_activations& x,
+              const row_group& rows, std::size_t cols, const tile_place& at) {
+  const auto* const from = reinterpret_cast<const bf16*>(x.data);
+  const auto stride = x.stride / sizeof(bf16);
+  const auto whole = cols / line * line;
+  __m512 sums[T][panel_outputs];
+  for (auto& of_token : sums)
+    for (auto& sum : of_token)
+      sum = _mm512_setzero_ps();
+  __m512bh columns[panel_outputs];
+  for (std::size_t i = 0; i != whole; i += line) {
+    for (auto r = at.fetch_first; r != at.fetch_last; ++r)
+      __builtin_prefetch(rows.next[r] + i);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c != panel_outputs; ++c)
+      columns[c] = line_at(rows.w[c] + i);
+    add_columns(sums, columns, from + i, stride);
+  }
+  if (whole != cols) {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c != panel_outputs; ++c)
+      columns[c] = part_at(rows.w[c] + whole, cols - whole);
+    add_columns(sums, columns, from + whole, stride);
+  }
+#pragma GCC unroll 6
+  for (std::size_t t = 0; t != T; ++t)
+    finish_sums(sums[t], y_TO.row(t) + at.output, at.count);
+}
+
+using tile_function = void (*)(matrix_view<float>, const row_activations&,
+                               const row_group&, std::size_t,
+                               const tile_place&);
+/// By its tokens.
+constexpr tile_function tile_functions[tile_tokens + 1] = {
+  nullptr,          tile_in_place<1>, tile_in_place<2>, tile_in_place<3>,
+  tile_in_place<4>, tile_in_place<5>, tile_in_place<6>};
+
+/// Tiles of nearly equal size: five and five are faster than six and four. The
+/// tiles of four rows fetch the next four, in equal shares.
+void tiled_in_place(matrix_view<float> y_TO, const row_activations& x,
+                    const packed_weight& w_OI, std::size_t first,
+                    std::size_t last) {
+  const auto w = w_OI.halves();
+  const std::size_t tiles = (x.tokens + tile_tokens - 1) / tile_tokens;
+  for (auto o = first; o < last; o += panel_outputs) {
+    const auto count = std::min(panel_outputs, last - o);
+    row_group rows;
+    for (std::size_t c = 0; c != panel_outputs; ++c) {
+      rows.w[c] = w.row(o + std::min(c, count - 1));
+      rows.next[c] = w.row(std::min(o + panel_outputs + c, last - 1));
+    }
+    std::size_t t = 0;
+    for (std::size_t tile = 0; tile != tiles; ++tile) {
+      const auto end = (tile + 1) * x.tokens / tiles;
+      tile_functions[end - t](y_TO.slice_rows(t, end),
+                              {x.data + t * x.stride, x.stride, end - t}, rows,
+                              w.cols,
+                              {o, count, tile * panel_outputs / tiles,
+                               (tile + 1) * panel_outputs / tiles});
+      t = end;
+    }
+  }
+}
+
 SHOAL_BF16 void
 pack_x(const float* x_I, std::size_t cols, std::size_t steps, std::byte* to) {
   auto* const values = reinterpret_cast<bf16*>(to);
@@ -160,13 +252,7 @@ add_tile(__m512 (&sums)[T][panel_outputs], const bf16* __restrict x,
 #pragma GCC unroll 4
     for (std::size_t c = 0; c != panel_outputs; ++c)
       columns[c] = line_at(w + c * line);
-#pragma GCC unroll 6
-    for (std::size_t t = 0; t != T; ++t) {
-      const __m512bh row = line_at(x + t * stride);
-#pragma GCC unroll 4
-      for (std::size_t c = 0; c != panel_outputs; ++c)
-        sums[t][c] = _mm512_dpbf16_ps(sums[t][c], columns[c], row);
-    }
+    add_columns(sums, columns, x, stride);
     w += panel_outputs * line;
     x += line;
   }
@@ -240,6 +326,7 @@ row_engine dot_engine() {
           tile_tokens * panel_outputs * 16 * sizeof(float),
           pack_x,
           in_place,
+          tiled_in_place,
           pack_panel,
           multiply};
 }

@@ -363,6 +363,7 @@ void engine_f32(row_engine* e) {
         tile_tokens * panel_outputs * lanes * sizeof(float),
         pack_floats,
         in_place<float_row>,
+        nullptr,
         pack_panel<float_row>,
         multiply};
 }
