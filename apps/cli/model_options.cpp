@@ -42,6 +42,24 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--seed", g.seed, "the same seed gives the same text");
   c->add_option("--stop", g.stop,
                 "stop before this text; repeatable (default: none)");
+  auto* const schema =
+    c->add_option("--json-schema", g.json_schema,
+                  "write JSON that the schema in this file allows; {} is any "
+                  "(default: any text)")
+      ->type_name("FILE");
+  auto* const regex =
+    c->add_option_function<std::string>(
+       "--regex", [&g](const std::string& text) { g.regex = text; },
+       "write a text that matches this regular expression from start to end "
+       "(default: any text)")
+      ->type_name("PATTERN")
+      ->excludes(schema);
+  c->add_option("--grammar", g.grammar,
+                "write a text that the grammar (GBNF) in this file allows "
+                "(default: any text)")
+    ->type_name("FILE")
+    ->excludes(schema)
+    ->excludes(regex);
   c->add_option("--quantize", g.quantize,
                 "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
                 "(default: as the files have them)")

@@ -195,8 +195,12 @@ struct generate_command {
   std::optional<double> repetition_penalty;
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
-  std::string quantize; ///< "bf16", "q8", "q4"; empty: as stored
-  std::string kv_type;  ///< "f32", "bf16", "q8"; empty: as the weights suggest
+  // What the text keeps to: at most one of them.
+  std::string json_schema;          ///< a file
+  std::string grammar;              ///< a file, in GBNF
+  std::optional<std::string> regex; ///< the pattern itself
+  std::string quantize;             ///< "bf16", "q8", "q4"; empty: as stored
+  std::string kv_type; ///< "f32", "bf16", "q8"; empty: as the weights suggest
   int threads = 0;
   bool json = false;
 };

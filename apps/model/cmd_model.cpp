@@ -2,6 +2,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/common/report.hpp"
+#include "apps/model/text_grammar.hpp"
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/model_folder.hpp"
 #include "apps/train/out_folder.hpp"
@@ -233,7 +234,7 @@ int run_generate(const generate_command& given) {
   const auto said = model::load_generation_config(o.model);
   if (!said)
     return fail(said.message());
-  const auto options = options_of(o, *said);
+  auto options = options_of(o, *said);
   if (auto good = model::check(options); !good)
     return fail(good.message(), exit_usage);
   model::explain_truncation();
@@ -249,6 +250,10 @@ int run_generate(const generate_command& given) {
   auto prompt = prompt_of(o, *m);
   if (!prompt)
     return fail(prompt.message(), exit_usage);
+  auto grammar = grammar_of(o, tokenizer, m->config.vocab_size);
+  if (!grammar)
+    return fail(grammar.message(), exit_usage);
+  options.only = *std::move(grammar);
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();
   auto first = began;

@@ -235,6 +235,45 @@ class Model(World):
             self.assertNotEqual(ids(*wide[:i], *wide[i + 2:]), free)
         self.assertLess(len(set(free)), 40)
 
+    def test_text_keeps_to_a_schema_a_pattern_or_a_grammar(self):
+        schema = self.write("s.json", json.dumps({
+            "type": "object", "additionalProperties": False,
+            "properties": {"n": {"type": "integer", "minimum": 5,
+                                 "maximum": 12},
+                           "kind": {"enum": ["a", "b"]}},
+            "required": ["n", "kind"]}))
+        for seed in range(4):
+            end = self.generate("--prompt", "x", "--json-schema", schema,
+                                "--seed", seed)[-1]
+            value = json.loads(end["text"])
+            self.assertEqual(set(value), {"n", "kind"}, end)
+            self.assertTrue(5 <= value["n"] <= 12, end)
+            self.assertIn(value["kind"], ("a", "b"))
+            self.assertEqual(end["finish_reason"], "stop")
+        end = self.generate("--prompt", "x", "--regex", "[0-9]{3}-é+!")[-1]
+        self.assertRegex(end["text"], r"\A[0-9]{3}-é+!\Z")
+        grammar = self.write("g", 'root ::= "<" root? ">"')
+        end = self.generate("--prompt", "x", "--grammar", grammar,
+                            "--temperature", "2")[-1]
+        depth = end["text"].count("<")
+        self.assertTrue(("<" * depth + ">" * depth).startswith(end["text"]))
+        # What stays unfinished is only cut.
+        end = self.generate("--prompt", "x", "--grammar",
+                            self.write("h", 'root ::= "abcdef"'),
+                            "--max-tokens", "4")[-1]
+        self.assertEqual((end["text"], end["finish_reason"]),
+                         ("abcd", "length"))
+        for flags, why in (
+                (("--regex", "a("), "--regex: character 2: expected )"),
+                (("--grammar", self.write("bad", "root = x")),
+                 "bad: line 1: expected ::="),
+                (("--json-schema", self.write("t.json", '{"not": {}}')),
+                 "t.json: schema /not: this keyword is not understood"),
+                (("--json-schema", "none.json"), "none.json: cannot open")):
+            done = self.run_shoal("generate", "m", "--prompt", "x", *flags)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(why, done.stderr)
+
     def test_a_bad_generation_config_is_named(self):
         path = self.folder / "m/generation_config.json"
         for said, key in ({"top_p": 2}, "top_p"), ({"min_p": "x"}, "min_p"), (

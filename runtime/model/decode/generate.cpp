@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace shoal::model {
 
@@ -49,6 +50,32 @@ generation::generation(const model_config& config, const tokenizer* by,
     eos_ = options_.eos_token_ids.value_or(config.eos_token_ids);
   if (options_.repetition_penalty != 1)
     known_.resize(config.vocab_size);
+  if (options_.only) {
+    kept_.emplace(options_.only);
+    allowed_.emplace(options_.only->tokens().size());
+    if (!find_allowed() && finish_ == finish_reason::none)
+      finish_ = finish_reason::stop;
+  }
+}
+
+bool generation::find_allowed() {
+  kept_->allowed(*allowed_);
+  return !allowed_->empty();
+}
+
+/// The logits, with those of tokens that are not allowed at minus infinity.
+std::span<const float> generation::masked(std::span<const float> logits_V) {
+  const std::size_t known = options_.only->tokens().size();
+  logits_.assign(logits_V.size(), -HUGE_VALF);
+  for (std::size_t v = 0; v < std::min(known, logits_V.size()); ++v)
+    if (allowed_->has(static_cast<core::grammar::token>(v)))
+      logits_[v] = std::max(logits_V[v], std::numeric_limits<float>::lowest());
+  if (kept_->may_end())
+    for (const std::int32_t id : eos_)
+      if (static_cast<std::size_t>(id) < logits_V.size())
+        logits_[static_cast<std::size_t>(id)] =
+          logits_V[static_cast<std::size_t>(id)];
+  return logits_;
 }
 
 void generation::after(std::span<const token_id> prompt) {
@@ -71,16 +98,25 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
   const kernels::sampling_options how{
     options_.temperature,        options_.top_k, options_.top_p, options_.min_p,
     options_.repetition_penalty, seen_};
-  const auto sampled = device.sample(logits_V, how, random_);
+  const auto sampled =
+    device.sample(kept_ ? masked(logits_V) : logits_V, how, random_);
   remember(sampled.id);
   --left_;
   generated_token token{sampled.id, sampled.logprob, {}, finish_reason::none};
   const bool at_eos = std::ranges::find(eos_, token.id) != eos_.end();
-  if (!at_eos)
+  bool complete = at_eos;
+  if (!at_eos) {
     token.text = text_.push(token.id);
-  if (at_eos || left_ == 0) {
+    if (kept_) {
+      const bool added =
+        kept_->add(static_cast<core::grammar::token>(token.id));
+      SHOAL_ASSERT(added);
+      complete = !find_allowed();
+    }
+  }
+  if (complete || left_ == 0) {
     token.text += text_.finish();
-    finish_ = at_eos ? finish_reason::stop : finish_reason::length;
+    finish_ = complete ? finish_reason::stop : finish_reason::length;
   }
   if (text_.stopped())
     finish_ = finish_reason::stop;
@@ -159,6 +195,9 @@ generate(inference_stage& model, const tokenizer* by,
     if (state.finish() == finish_reason::none)
       append({&token.id, 1}, true);
   }
+  if (state.lacks_tokens())
+    return failure{"the grammar asks for characters that the model's tokenizer "
+                   "does not have"};
   return all;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/sampling.hpp"
+#include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/decode/token_text.hpp"
 
@@ -29,6 +30,9 @@ struct generate_options {
   bool stop_at_eos = true;
   /// Used instead of the end tokens of config.json.
   std::optional<std::vector<std::int32_t>> eos_token_ids = {};
+  /// The grammar that the text keeps to; null: any text. The text ends where the
+  /// grammar leaves nothing to add, and by an end token only where it may end.
+  std::shared_ptr<core::grammar::token_masks> only = {};
 };
 
 /// Checks ranges and limits; names the option.
@@ -69,9 +73,17 @@ public:
   generated_token
   next(kernels::backend& device, std::span<const float> logits_V);
   finish_reason finish() const noexcept { return finish_; }
+  /// Whether it has stopped since no token can go on with an unfinished text.
+  bool lacks_tokens() const {
+    return kept_ && allowed_->empty() && !kept_->may_end();
+  }
 
 private:
   void remember(token_id id);
+  std::span<const float> masked(std::span<const float> logits_V);
+  /// Finds the tokens that the grammar allows next. @returns whether there are
+  /// any
+  bool find_allowed();
 
   std::vector<std::int32_t> eos_;
   token_text text_;
@@ -79,6 +91,9 @@ private:
   kernels::sampling_generator random_;
   std::vector<bool> known_;    ///< by id; empty if not needed
   std::vector<token_id> seen_; ///< the ids that are known
+  std::optional<core::grammar::constrained_text> kept_; ///< to the grammar
+  std::optional<core::grammar::token_set> allowed_;     ///< next
+  std::vector<float> logits_;                           ///< of these
   std::size_t left_;
   finish_reason finish_ = finish_reason::none;
 };

@@ -237,6 +237,18 @@ hf_tokenizer::decode(std::span<const token_id> ids, bool skip_special) const {
   return parts_->decoder.decode(std::move(texts));
 }
 
+result<std::vector<std::string>> hf_tokenizer::token_bytes() const {
+  if (!parts_->decoder.is_by_token())
+    return failure{"the decoder of its tokenizer.json looks at several tokens "
+                   "at once"};
+  std::vector<std::string> out(parts_->texts.size());
+  for (std::size_t id = 0; id != out.size(); ++id)
+    if (const std::string* text =
+          text_of(*parts_, static_cast<token_id>(id), true))
+      out[id] = parts_->decoder.token_bytes(*text);
+  return out;
+}
+
 struct encoder::memory {
   word_cache words;
   piece_list list;

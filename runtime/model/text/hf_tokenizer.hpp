@@ -65,6 +65,10 @@ public:
   std::string
   decode(std::span<const token_id> ids, bool skip_special = true) const;
 
+  /// The bytes that each id adds behind other text, by id; none for special
+  /// tokens. @returns a failure if the decoder looks at more than one token
+  result<std::vector<std::string>> token_bytes() const;
+
 private:
   friend class encoder;
   friend class decode_stream;

@@ -212,6 +212,45 @@ std::string token_decoder::decode(std::vector<std::string> tokens) const {
   return out;
 }
 
+bool token_decoder::is_by_token() const {
+  bool fused = false;
+  for (const decoder_step& step : steps_) {
+    const auto* strip = std::get_if<strip_decoding>(&step);
+    if (fused && !fuses(step) && (strip == nullptr || strip->stop != 0))
+      return false;
+    fused = fused || fuses(step);
+  }
+  return given_;
+}
+
+std::string token_decoder::token_bytes(const std::string& token) const {
+  std::string text = token;
+  bool fused = false, is_byte = false;
+  for (const decoder_step& step : steps_) {
+    if (is_byte) // later steps see whole characters
+      break;
+    if (const auto* strip = std::get_if<strip_decoding>(&step)) {
+      text = fused ? text : stripped(*strip, text); // else of the start only
+    } else if (const auto* replace = std::get_if<replace_step>(&step)) {
+      text = replaced(*replace, grown_bytes_max(text.size()), text);
+    } else if (const auto* meta = std::get_if<metaspace_step>(&step)) {
+      text = with_spaces(*meta, text, false);
+    } else if (std::holds_alternative<byte_level_decoding>(step)) {
+      std::string bytes;
+      append_from_byte_level(text, bytes);
+      text = std::move(bytes);
+      is_byte = true;
+    } else if (std::holds_alternative<byte_fallback_decoding>(step)) {
+      if (const auto byte = byte_of(text)) {
+        text = std::string(1, *byte);
+        is_byte = true;
+      }
+    }
+    fused = fused || fuses(step);
+  }
+  return text;
+}
+
 text_stream::text_stream(const token_decoder& decoder)
   : decoder_(&decoder), states_(decoder.steps_.size() + 1) {
   bool fused = false;

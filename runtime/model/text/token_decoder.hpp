@@ -53,6 +53,11 @@ public:
   /// @pre the texts are UTF-8
   std::string decode(std::vector<std::string> tokens) const;
 
+  /// Whether each token adds bytes of its own to a text, but for its first one.
+  bool is_by_token() const;
+  /// Those bytes: they may be part of a character. @pre is_by_token()
+  std::string token_bytes(const std::string& token) const;
+
 private:
   friend class text_stream;
   void add(const json_view& from, int depth);

@@ -55,6 +55,15 @@ std::size_t tokenizer::id_count() const {
                : static_cast<std::size_t>(byte_tokenizer::byte_count);
 }
 
+result<std::vector<std::string>> tokenizer::token_bytes() const {
+  if (file_)
+    return file_->token_bytes();
+  std::vector<std::string> out;
+  for (int byte = 0; byte != byte_tokenizer::byte_count; ++byte)
+    out.emplace_back(1, static_cast<char>(byte));
+  return out;
+}
+
 std::vector<std::string> tokenizer::notices() const {
   return file_ ? file_->notices() : std::vector<std::string>();
 }

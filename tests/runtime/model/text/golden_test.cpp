@@ -68,6 +68,31 @@ BOOST_DATA_TEST_CASE(samples_give_the_same_ids, data::make(golden_names),
   BOOST_TEST(tokenizer.id_count() == want["id_count"].get<std::size_t>());
 }
 
+// What a token adds behind other text is what decoding shows, where that is whole
+// characters.
+BOOST_DATA_TEST_CASE(tokens_have_the_bytes_that_they_add,
+                     data::make(golden_names), name) {
+  const auto tokenizer = golden_tokenizer(name);
+  const auto bytes = tokenizer.token_bytes();
+  if (!bytes)
+    BOOST_FAIL(bytes.message());
+  BOOST_TEST(bytes->size() == tokenizer.id_count());
+  encoder each(tokenizer);
+  const auto letter = each.encode("a", false);
+  BOOST_REQUIRE(letter);
+  for (const std::string& text : samples()) {
+    const auto ids = each.encode(text, false);
+    BOOST_REQUIRE(ids);
+    ids_list behind = *letter;
+    behind.insert(behind.end(), ids->begin(), ids->end());
+    std::string joined = tokenizer.decode(*letter);
+    for (const token_id id : *ids)
+      joined += (*bytes)[static_cast<std::size_t>(id)];
+    BOOST_TEST_CONTEXT(text)
+    BOOST_TEST(joined == tokenizer.decode(behind));
+  }
+}
+
 BOOST_DATA_TEST_CASE(ids_at_random_give_the_same_text, data::make(golden_names),
                      name) {
   const auto tokenizer = golden_tokenizer(name);

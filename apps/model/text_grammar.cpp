@@ -1,0 +1,60 @@
+// apps/model/text_grammar.cpp -- a schema, a grammar or a pattern, compiled.
+#include "apps/model/text_grammar.hpp"
+
+#include "runtime/core/grammar/gbnf.hpp"
+#include "runtime/core/grammar/regex.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/openai/json_schema.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::apps {
+
+model::result<std::shared_ptr<core::grammar::token_masks>>
+grammar_of(const generate_command& o, const model::tokenizer* tokenizer,
+           std::size_t vocabulary) {
+  namespace g = core::grammar;
+  const std::string& file = o.json_schema.empty() ? o.grammar : o.json_schema;
+  if (file.empty() && !o.regex)
+    return std::shared_ptr<g::token_masks>();
+  const std::string option = o.regex                 ? "--regex"
+                             : o.json_schema.empty() ? "--grammar"
+                                                     : "--json-schema";
+  const auto failed = [&](const std::string& why) {
+    return model::failure{option + ": " + why};
+  };
+  if (tokenizer == nullptr)
+    return failed("the model has no tokenizer");
+  std::string text;
+  if (!o.regex) {
+    auto read = model::read_file(file, g::pattern_bytes_max);
+    if (!read)
+      return failed(read.message());
+    text = std::move(*read);
+  }
+  g::rule_set rules;
+  if (o.regex) {
+    auto pattern = g::parse_regex(*o.regex, g::regex_use::whole_text);
+    if (!pattern)
+      return failed(pattern.message());
+    rules.add("the pattern", *std::move(pattern));
+  } else {
+    auto parsed = o.json_schema.empty() ? g::parse_gbnf(text)
+                                        : openai::json_schema_rules(text);
+    if (!parsed)
+      return failed(file + ": " + parsed.message());
+    rules = *std::move(parsed);
+  }
+  auto compiled = g::compile(std::move(rules));
+  if (!compiled)
+    return failed(compiled.message());
+  auto bytes = tokenizer->token_bytes();
+  if (!bytes)
+    return failed(bytes.message());
+  bytes->resize(std::min(bytes->size(), vocabulary));
+  return std::make_shared<g::token_masks>(
+    *std::move(compiled), std::make_shared<g::token_list>(*std::move(bytes)));
+}
+
+} // namespace shoal::apps

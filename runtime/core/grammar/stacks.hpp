@@ -1,0 +1,102 @@
+// runtime/core/grammar/stacks.hpp -- where a text is in a grammar.
+//
+// A position is the set of all stacks that the text so far allows: a node on top,
+// and below it the nodes at which the rules that called go on. Stacks share what
+// is below; equal stacks and equal positions are kept once, so that a step by a
+// byte from a known position is a look-up.
+//
+// A position may lie on an unknown stack: then it says whether the text can have
+// ended the rule on top. That is how a token is decided for all texts that have
+// the same node on top (token_masks.hpp).
+//
+// Threads: one at a time.
+// Errors:  a text that the grammar does not allow has the position `nowhere`. A
+//          grammar so ambiguous that a text has more than stacks_max stacks loses
+//          those above. Stacks are as deep as the text makes them.
+#pragma once
+
+#include "runtime/core/grammar/grammar.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shoal::core::grammar {
+
+using position = std::uint32_t;
+/// No text that goes on from here is allowed.
+inline constexpr position nowhere = 0;
+
+/// Stacks of a position.
+inline constexpr std::size_t stacks_max = 256;
+
+class stacks {
+public:
+  /// @pre `of` outlives this
+  explicit stacks(const grammar& of);
+
+  /// Before the first byte.
+  position start();
+  /// On this node, with an unknown stack below; what comes is a byte of its rule.
+  position on_unknown(node_id top);
+
+  position step(position from, std::uint8_t byte);
+  position step(position from, std::string_view text);
+
+  /// Whether the whole text may end here.
+  bool may_end(position at) const { return positions_[at].ends; }
+  /// Whether the unknown stack is reached: any text of its rules may follow.
+  bool is_open(position at) const { return positions_[at].open; }
+
+  /// The stacks of a position, by their tops; ids of the same stack are equal.
+  struct top {
+    node_id node = 0;
+    std::uint32_t stack = 0;
+  };
+  std::vector<top> tops(position at) const;
+  /// The position that has this stack alone.
+  position only(std::uint32_t stack);
+
+  /// Memory kept for steps and stacks, roughly, in bytes.
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// The position as another object of the same grammar has it.
+  position copy_to(stacks& other, position at) const;
+
+private:
+  struct frame {
+    node_id node = 0;
+    std::uint32_t below = 0; ///< a frame, or one of the two below
+  };
+  static constexpr std::uint32_t bottom = 0, unknown = 1;
+
+  struct place {
+    std::vector<std::uint32_t> frames; ///< ascending
+    bool ends = false, open = false;
+    std::unique_ptr<std::array<position, 256>> next;
+  };
+
+  /// What a step collects.
+  struct found {
+    std::vector<std::uint32_t> frames;
+    std::vector<std::uint64_t> seen; ///< node and frame below
+    bool ends = false, open = false;
+  };
+
+  std::uint32_t push(node_id node, std::uint32_t below);
+  void close(node_id node, std::uint32_t below, found& into);
+  position keep(found f);
+  std::uint32_t copy_frame(stacks& other, std::uint32_t f) const;
+
+  const grammar* grammar_;
+  std::vector<bool> only_ends_; ///< nodes at which nothing but the end follows
+  std::vector<frame> frames_;
+  std::unordered_map<std::uint64_t, std::uint32_t> frame_ids_;
+  std::vector<place> positions_;
+  std::unordered_map<std::string, position> position_ids_;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace shoal::core::grammar

@@ -1,0 +1,120 @@
+// runtime/core/grammar/token_masks.hpp -- which tokens a grammar allows next.
+//
+// What a token does from a node is the same under every stack, as long as it does
+// not end the rule of that node. So for a node that is on top, each token of the
+// vocabulary is allowed, not allowed, or depends on the stack; that is computed
+// once for all texts, when the node first comes to the top. For a text the tokens
+// that depend are tried on its own stacks. (This division is XGrammar's: Y. Dong
+// et al., 2024, arXiv:2411.15100.)
+//
+// Threads: one at a time.
+// Errors:  none; a token of no bytes is never allowed.
+#pragma once
+
+#include "runtime/core/grammar/stacks.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace shoal::core::grammar {
+
+using token = std::uint32_t;
+
+/// The bytes of each token, and their order.
+class token_list {
+public:
+  /// @param texts of token 0, 1, ...; empty for those that are no text, such as
+  ///        the end of a sequence
+  explicit token_list(std::vector<std::string> texts);
+
+  std::size_t size() const noexcept { return texts_.size(); }
+  const std::string& text(token t) const { return texts_[t]; }
+  /// Tokens with bytes, by these.
+  const std::vector<token>& sorted() const noexcept { return sorted_; }
+  /// Bytes that a token of sorted() shares with the one before it.
+  const std::vector<std::uint32_t>& shared() const noexcept { return shared_; }
+
+private:
+  std::vector<std::string> texts_;
+  std::vector<token> sorted_;
+  std::vector<std::uint32_t> shared_;
+};
+
+/// A bit for each token: whether it is allowed.
+class token_set {
+public:
+  explicit token_set(std::size_t tokens) : words_((tokens + 63) / 64) {}
+  void add(token t) { words_[t / 64] |= std::uint64_t{1} << t % 64; }
+  bool has(token t) const { return words_[t / 64] >> t % 64 & 1; }
+  void add_all(const token_set& other) {
+    for (std::size_t i = 0; i != words_.size(); ++i)
+      words_[i] |= other.words_[i];
+  }
+  void clear() { std::fill(words_.begin(), words_.end(), 0); }
+  bool empty() const;
+  std::span<const std::uint64_t> words() const noexcept { return words_; }
+
+private:
+  std::vector<std::uint64_t> words_;
+};
+
+/// Memory for the nodes' tokens; what exceeds it is computed again.
+inline constexpr std::size_t node_masks_bytes_max = std::size_t{64} << 20;
+/// Memory of the positions of one text, after which they are made anew; more if
+/// its stacks alone take half of it.
+inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
+
+/// A grammar with a vocabulary; texts share it.
+class token_masks {
+public:
+  token_masks(grammar of, std::shared_ptr<const token_list> tokens);
+  // constrained_text refers to the grammar.
+  token_masks(const token_masks&) = delete;
+  token_masks& operator=(const token_masks&) = delete;
+
+  const grammar& rules() const noexcept { return grammar_; }
+  const token_list& tokens() const noexcept { return *tokens_; }
+
+  /// Tokens from a node, whatever the stack below.
+  struct of_node {
+    token_set allowed;
+    std::vector<std::uint32_t> depends; ///< indices of tokens().sorted()
+  };
+  const of_node& at(node_id top);
+
+private:
+  std::unique_ptr<of_node> compute(node_id top);
+
+  grammar grammar_;
+  std::shared_ptr<const token_list> tokens_;
+  std::unordered_map<node_id, std::unique_ptr<of_node>> nodes_;
+  std::size_t bytes_ = 0;
+};
+
+/// A text as it grows by tokens.
+class constrained_text {
+public:
+  explicit constrained_text(std::shared_ptr<token_masks> by);
+
+  /// Sets the tokens that may come next.
+  void allowed(token_set& out);
+  /// Adds a token. @returns false: it is not allowed; then nothing is
+  bool add(token t);
+  /// Whether the text may end here.
+  bool may_end() const { return stacks_->may_end(at_); }
+
+private:
+  void add_depending(const token_masks::of_node& node, std::uint32_t stack,
+                     token_set& out);
+
+  std::shared_ptr<token_masks> by_;
+  std::unique_ptr<stacks> stacks_;
+  position at_ = nowhere;
+  std::size_t bytes_max_ = positions_bytes_max;
+};
+
+} // namespace shoal::core::grammar

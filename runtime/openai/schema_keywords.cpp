@@ -1,0 +1,347 @@
+// runtime/openai/schema_keywords.cpp -- reads, merges and compares schemas.
+#include "runtime/openai/schema_keywords.hpp"
+
+#include "runtime/core/grammar/gbnf.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace shoal::openai {
+
+namespace {
+
+constexpr std::array<std::string_view, 12> annotations{
+  "title",     "description", "default",     "examples",
+  "$schema",   "$comment",    "deprecated",  "readOnly",
+  "writeOnly", "$defs",       "definitions", "$id"};
+
+/// Keywords of values, with the type that they are about.
+struct keyword {
+  std::string_view name;
+  std::string_view type; ///< "": any
+};
+constexpr keyword keywords[] = {{"type", ""},
+                                {"enum", ""},
+                                {"const", ""},
+                                {"anyOf", ""},
+                                {"oneOf", ""},
+                                {"allOf", ""},
+                                {"$ref", ""},
+                                {"properties", "object"},
+                                {"required", "object"},
+                                {"additionalProperties", "object"},
+                                {"items", "array"},
+                                {"prefixItems", "array"},
+                                {"minItems", "array"},
+                                {"maxItems", "array"},
+                                {"minLength", "string"},
+                                {"maxLength", "string"},
+                                {"pattern", "string"},
+                                {"format", "string"},
+                                {"minimum", "number"},
+                                {"maximum", "number"},
+                                {"exclusiveMinimum", "number"},
+                                {"exclusiveMaximum", "number"}};
+constexpr std::array<std::string_view, 7> type_names{
+  "null", "boolean", "integer", "number", "string", "array", "object"};
+constexpr int references_max = 64;
+
+bool is_type(const schema& value, std::string_view type) {
+  if (type == "null")
+    return value.is_null();
+  if (type == "boolean")
+    return value.is_boolean();
+  if (type == "integer")
+    return value.is_number_integer()
+           || (value.is_number_float()
+               && value.get<double>()
+                    == double(std::int64_t(value.get<double>())));
+  if (type == "number")
+    return value.is_number();
+  if (type == "string")
+    return value.is_string();
+  if (type == "array")
+    return value.is_array();
+  return value.is_object();
+}
+
+/// What a schema with $ref alone refers to, through all such.
+const schema&
+followed(const schema& root, const schema& s, const std::string& path) {
+  const schema* at = &s;
+  for (int k = 0; at->is_object() && at->contains("$ref"); ++k) {
+    if (k == references_max)
+      throw bad_schema{path, "its references go in a circle"};
+    at = &resolve(root, reference_of(*at, path), path);
+  }
+  return *at;
+}
+
+void merge_types(schema& to, const schema& value, const std::string& path) {
+  const auto names = [&](const schema& s) {
+    return types_of(schema{{"type", s}}, path);
+  };
+  schema both = schema::array();
+  for (const std::string& a : names(to))
+    for (const std::string& b : names(value))
+      if (a == b || (a == "number" && b == "integer"))
+        both.push_back(b);
+      else if (a == "integer" && b == "number")
+        both.push_back(a);
+  if (both.empty())
+    throw bad_schema{path + "/type", "no type is allowed by all parts"};
+  to = std::move(both);
+}
+
+bool disjoint(const schema& root, const schema& a, const schema& b,
+              const std::string& path, int depth) {
+  const schema &x = followed(root, a, path), &y = followed(root, b, path);
+  if (!x.is_object() || !y.is_object() || depth > 4)
+    return x == false || y == false;
+  const auto values = [](const schema& s) {
+    return s.contains("const")  ? schema::array({s["const"]})
+           : s.contains("enum") ? s["enum"]
+                                : schema();
+  };
+  const schema v = values(x), w = values(y);
+  const auto types = [&](const schema& s, const schema& of) {
+    std::vector<std::string> out = types_of(s, path);
+    if (out.empty() && of.is_array())
+      for (const std::string_view type : type_names)
+        if (std::ranges::any_of(
+              of, [&](const schema& value) { return is_type(value, type); }))
+          out.emplace_back(type);
+    return out;
+  };
+  const auto tx = types(x, v), ty = types(y, w);
+  const auto meets = [](const std::string& p, const std::string& q) {
+    return p == q || (p == "integer" && q == "number")
+           || (p == "number" && q == "integer");
+  };
+  if (!tx.empty() && !ty.empty()
+      && std::ranges::none_of(tx, [&](const std::string& p) {
+           return std::ranges::any_of(
+             ty, [&](const std::string& q) { return meets(p, q); });
+         }))
+    return true;
+  if (v.is_array() && w.is_array())
+    return std::ranges::none_of(v, [&](const schema& value) {
+      return std::ranges::find(w, value) != w.end();
+    });
+  if (!x.contains("properties") || !y.contains("properties"))
+    return false;
+  const auto rx = required_of(x, path), ry = required_of(y, path);
+  for (const std::string& name : rx)
+    if (std::ranges::find(ry, name) != ry.end()
+        && x["properties"].contains(name) && y["properties"].contains(name)
+        && disjoint(root, x["properties"][name], y["properties"][name], path,
+                    depth + 1))
+      return true;
+  return false;
+}
+
+} // namespace
+
+bool is_annotation(const std::string& key) {
+  return std::ranges::find(annotations, key) != annotations.end();
+}
+
+void check_keywords(const schema& s, const std::string& path) {
+  if (!s.is_object())
+    throw bad_schema{path, "must be an object, true or false"};
+  for (const auto& [key, value] : s.items())
+    if (!is_annotation(key)
+        && std::ranges::find(keywords, key, &keyword::name)
+             == std::end(keywords))
+      throw bad_schema{path + "/" + core::shown(key, model::json_shown_max),
+                       "this keyword is not understood"};
+}
+
+std::vector<std::string> types_of(const schema& s, const std::string& path) {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view type) {
+    if (std::ranges::find(out, type) == out.end())
+      out.emplace_back(type);
+  };
+  if (!s.contains("type")) {
+    for (const keyword& k : keywords)
+      if (!k.type.empty() && s.contains(k.name))
+        add(k.type);
+    return out;
+  }
+  const schema& named = s["type"];
+  const schema list = named.is_array() ? named : schema::array({named});
+  for (const schema& one : list) {
+    if (!one.is_string()
+        || std::ranges::find(type_names, one.get<std::string>())
+             == type_names.end())
+      throw bad_schema{path + "/type",
+                       "must be null, boolean, integer, number, "
+                       "string, array or object, or a list "
+                       "of these"};
+    add(one.get<std::string>());
+  }
+  if (out.empty())
+    throw bad_schema{path + "/type", "must name a type"};
+  if (std::ranges::find(out, "number") != out.end())
+    std::erase(out, "integer");
+  return out;
+}
+
+bool has_type(const schema& value, const std::vector<std::string>& types) {
+  return std::ranges::any_of(
+    types, [&](const std::string& type) { return is_type(value, type); });
+}
+
+std::optional<std::uint32_t>
+count_of(const schema& s, const std::string& key, const std::string& path) {
+  if (!s.contains(key))
+    return std::nullopt;
+  const schema& value = s[key];
+  if (!is_type(value, "integer") || value.get<double>() < 0
+      || value.get<double>() > core::grammar::repetitions_max)
+    throw bad_schema{path + "/" + key,
+                     "must be a whole number from 0 to "
+                       + std::to_string(core::grammar::repetitions_max)};
+  return value.get<std::uint32_t>();
+}
+
+std::vector<std::string> required_of(const schema& s, const std::string& path) {
+  std::vector<std::string> out;
+  if (!s.contains("required"))
+    return out;
+  if (!s["required"].is_array())
+    throw bad_schema{path + "/required", "must be a list of names"};
+  for (const schema& name : s["required"]) {
+    if (!name.is_string())
+      throw bad_schema{path + "/required", "must be a list of names"};
+    if (std::ranges::find(out, name.get<std::string>()) == out.end())
+      out.push_back(name.get<std::string>());
+  }
+  return out;
+}
+
+std::string reference_of(const schema& s, const std::string& path) {
+  if (!s["$ref"].is_string() || !s["$ref"].get<std::string>().starts_with("#"))
+    throw bad_schema{
+      path + "/$ref",
+      "only references within the schema (#/...) are understood"};
+  return s["$ref"].get<std::string>();
+}
+
+const schema&
+resolve(const schema& root, const std::string& to, const std::string& path) {
+  const std::string pointer = to.substr(1);
+  try {
+    const schema::json_pointer where(pointer);
+    if (root.contains(where))
+      return root.at(where);
+  } catch (const schema::exception&) { // no pointer
+  }
+  throw bad_schema{path + "/$ref", "there is no "
+                                     + core::shown(to, model::json_shown_max)
+                                     + " in the schema"};
+}
+
+schema merged(const schema& root, const schema& a, const schema& b,
+              const std::string& path) {
+  const schema& other = followed(root, b, path);
+  if (other == true)
+    return a;
+  if (other == false)
+    return other;
+  check_keywords(other, path);
+  const bool nothing = std::ranges::all_of(
+    a.items(), [](const auto& item) { return is_annotation(item.key()); });
+  if (nothing)
+    return b; // as it is, with its reference
+  const auto closed_for = [&](const schema& s, const schema& properties) {
+    return s.contains("additionalProperties")
+           && s["additionalProperties"] != true
+           && std::ranges::any_of(properties.items(), [&](const auto& p) {
+                return !s.contains("properties")
+                       || !s["properties"].contains(p.key());
+              });
+  };
+  const auto properties = [](const schema& s) {
+    return s.contains("properties") ? s["properties"] : schema::object();
+  };
+  if (closed_for(a, properties(other)) || closed_for(other, properties(a)))
+    throw bad_schema{path, "additionalProperties of one part would forbid "
+                           "properties of another"};
+  schema out = a.contains("$ref") ? followed(root, a, path) : a;
+  for (const auto& [key, value] : other.items()) {
+    if (!out.contains(key)) {
+      out[key] = value;
+    } else if (out[key] == value || is_annotation(key)) {
+      continue;
+    } else if (key == "type") {
+      merge_types(out[key], value, path);
+    } else if (key == "required") {
+      schema all = schema::array();
+      for (const auto& name : required_of(out, path))
+        all.push_back(name);
+      for (const auto& name : required_of(other, path))
+        if (std::ranges::find(all, schema(name)) == all.end())
+          all.push_back(name);
+      out[key] = std::move(all);
+    } else if (key == "properties" && value.is_object()
+               && out[key].is_object()) {
+      for (const auto& [name, s] : value.items())
+        out[key][name] =
+          out[key].contains(name)
+            ? merged(root, out[key][name], s, path + "/properties/" + name)
+            : s;
+    } else if ((key == "minimum" || key == "minItems" || key == "minLength")
+               && value.is_number() && out[key].is_number()) {
+      if (value.get<double>() > out[key].get<double>())
+        out[key] = value;
+    } else if ((key == "maximum" || key == "maxItems" || key == "maxLength")
+               && value.is_number() && out[key].is_number()) {
+      if (value.get<double>() < out[key].get<double>())
+        out[key] = value;
+    } else {
+      throw bad_schema{path + "/" + key,
+                       "parts that say different things cannot be merged"};
+    }
+  }
+  return out;
+}
+
+schema
+merged_all_of(const schema& root, const schema& s, const std::string& path) {
+  if (!s["allOf"].is_array() || s["allOf"].empty())
+    throw bad_schema{path + "/allOf", "must be a list with schemas"};
+  schema out = s;
+  out.erase("allOf");
+  for (std::size_t k = 0; k != s["allOf"].size(); ++k) {
+    if (!out.is_object())
+      return out; // false
+    out =
+      merged(root, out, s["allOf"][k], path + "/allOf/" + std::to_string(k));
+  }
+  return out;
+}
+
+void check_exclusive(const schema& root, const schema& of,
+                     const std::string& path) {
+  for (std::size_t a = 0; a != of.size(); ++a)
+    for (std::size_t b = a + 1; b != of.size(); ++b)
+      if (!disjoint(root, of[a], of[b], path, 0))
+        throw bad_schema{path, "branches " + std::to_string(a) + " and "
+                                 + std::to_string(b)
+                                 + " may both allow a value: use anyOf, or "
+                                   "give them different types or constants"};
+}
+
+std::u32string code_points(const std::string& text) {
+  std::u32string out;
+  for (std::size_t at = 0; at < text.size();)
+    out += core::next_code(text, at);
+  return out;
+}
+
+} // namespace shoal::openai

@@ -1,0 +1,59 @@
+// runtime/openai/schema_keywords.hpp -- what keywords of a JSON schema say, alone
+// and together.
+//
+// Errors: bad_schema, thrown.
+// Private to runtime/openai.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::openai {
+
+/// Keeps the order of properties.
+using schema = nlohmann::ordered_json;
+
+struct bad_schema {
+  std::string path; ///< in the schema, such as "/properties/age"
+  std::string why;
+};
+
+/// Keywords that say nothing about a value.
+bool is_annotation(const std::string& key);
+/// @throws bad_schema if `s` is no schema, or has a keyword that is not understood
+void check_keywords(const schema& s, const std::string& path);
+
+/// The types that a value may have: what `type` says, else those that the other
+/// keywords are about; none: any.
+std::vector<std::string> types_of(const schema& s, const std::string& path);
+bool has_type(const schema& value, const std::vector<std::string>& types);
+
+/// The value of `key`, a number of elements or characters.
+std::optional<std::uint32_t>
+count_of(const schema& s, const std::string& key, const std::string& path);
+std::vector<std::string> required_of(const schema& s, const std::string& path);
+
+/// The text of $ref, which begins with "#".
+std::string reference_of(const schema& s, const std::string& path);
+const schema&
+resolve(const schema& root, const std::string& to, const std::string& path);
+
+/// A schema that allows what both allow.
+schema merged(const schema& root, const schema& a, const schema& b,
+              const std::string& path);
+/// `s` without allOf: all of its parts, merged.
+schema
+merged_all_of(const schema& root, const schema& s, const std::string& path);
+
+/// Checks that no value can be allowed by two of these schemas.
+void check_exclusive(const schema& root, const schema& of,
+                     const std::string& path);
+
+/// @pre text is UTF-8
+std::u32string code_points(const std::string& text);
+
+} // namespace shoal::openai

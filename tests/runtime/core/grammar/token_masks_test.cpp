@@ -1,0 +1,132 @@
+// tests/runtime/core/grammar/token_masks_test.cpp -- which tokens are allowed:
+// as many as single steps allow, after any text.
+#include "runtime/core/grammar/gbnf.hpp"
+#include "runtime/core/grammar/token_masks.hpp"
+#include "runtime/core/random.hpp"
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using namespace shoal::core::grammar;
+using random = shoal::core::cluster::random;
+
+grammar of_gbnf(const std::string& text) {
+  auto rules = parse_gbnf(text);
+  if (!rules)
+    BOOST_FAIL(rules.message());
+  auto made = compile(*std::move(rules));
+  if (!made)
+    BOOST_FAIL(made.message());
+  return *std::move(made);
+}
+
+/// All texts of up to three letters, and some longer ones; the last is none.
+std::shared_ptr<const token_list> small_vocabulary() {
+  std::vector<std::string> texts;
+  const std::string letters = "ab,[]\"";
+  for (char a : letters) {
+    texts.push_back({a});
+    for (char b : letters) {
+      texts.push_back({a, b});
+      for (char c : letters)
+        texts.push_back({a, b, c});
+    }
+  }
+  texts.insert(texts.end(), {"[[[[", "aaaaaa", "\",\"a\",", "]]]],", "a", ""});
+  return std::make_shared<token_list>(std::move(texts));
+}
+
+const char* const grammars[] = {
+  "root ::= \"[\" (root (\",\" root)*)? \"]\" | \"\\\"\" [ab]* \"\\\"\" | "
+  "\"a\"",
+  "root ::= x+\nx ::= \"a\" | \"ab\" | \"b\" y\ny ::= \",\" x \"]\" | \"a\"?",
+  "root ::= [ab]{3,7} (\",\" [ab]{2}){0,3}",
+  "root ::= \"a\"* \"b\"? | \"[\" (\"a\" | \",\"){2,} \"]\"",
+};
+
+BOOST_AUTO_TEST_SUITE(token_masks_of_texts)
+
+BOOST_DATA_TEST_CASE(the_allowed_tokens_are_those_that_steps_allow, grammars,
+                     text) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(of_gbnf(text), tokens);
+  stacks judge(masks->rules());
+  random r(7);
+  for (int run = 0; run != 40; ++run) {
+    constrained_text t(masks);
+    position at = judge.start();
+    for (int step = 0; step != 12; ++step) {
+      token_set allowed(tokens->size());
+      t.allowed(allowed);
+      std::vector<token> choices;
+      for (token k = 0; k != tokens->size(); ++k) {
+        const bool good = !tokens->text(k).empty()
+                          && judge.step(at, tokens->text(k)) != nowhere;
+        BOOST_REQUIRE_EQUAL(allowed.has(k), good);
+        if (good)
+          choices.push_back(k);
+      }
+      BOOST_REQUIRE_EQUAL(t.may_end(), judge.may_end(at));
+      BOOST_REQUIRE(!choices.empty() || t.may_end()); // no dead end
+      if (choices.empty())
+        break;
+      const token next = choices[r.below(choices.size())];
+      BOOST_REQUIRE(t.add(next));
+      at = judge.step(at, tokens->text(next));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_token_that_is_not_allowed_changes_nothing) {
+  const auto tokens = small_vocabulary();
+  constrained_text t(
+    std::make_shared<token_masks>(of_gbnf("root ::= \"ab\""), tokens));
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  BOOST_TEST(!t.add(find("b")));
+  BOOST_TEST(!t.add(find("")));
+  BOOST_TEST(!t.add(static_cast<token>(tokens->size())));
+  BOOST_TEST(!t.may_end());
+  BOOST_TEST(t.add(find("ab")));
+  BOOST_TEST(t.may_end());
+  token_set allowed(tokens->size());
+  t.allowed(allowed);
+  BOOST_TEST(allowed.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_long_text_keeps_little_memory) {
+  const auto tokens = small_vocabulary();
+  const auto masks =
+    std::make_shared<token_masks>(of_gbnf(grammars[0]), tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  random r(3);
+  // It never closes its outermost bracket; positions are made anew on the way.
+  token open = 0;
+  while (tokens->text(open) != "[")
+    ++open;
+  BOOST_REQUIRE(t.add(open));
+  for (int step = 0; step != 20'000 && !t.may_end(); ++step) {
+    t.allowed(allowed);
+    std::vector<token> choices;
+    for (token k = 0; k != tokens->size(); ++k)
+      if (allowed.has(k) && tokens->text(k).find(']') == std::string::npos)
+        choices.push_back(k);
+    if (choices.empty())
+      for (token k = 0; k != tokens->size(); ++k)
+        if (allowed.has(k))
+          choices.push_back(k);
+    BOOST_REQUIRE(!choices.empty());
+    BOOST_REQUIRE(t.add(choices[r.below(choices.size())]));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
