@@ -74,6 +74,10 @@ BOOST_DATA_TEST_CASE(tokens_have_the_bytes_that_they_add,
                      data::make(golden_names), name) {
   const auto tokenizer = golden_tokenizer(name);
   const auto bytes = tokenizer.token_bytes();
+  if (std::string_view(name) == "unknowns") { // joins texts by spaces
+    BOOST_TEST(!bytes);
+    return;
+  }
   if (!bytes)
     BOOST_FAIL(bytes.message());
   BOOST_TEST(bytes->size() == tokenizer.id_count());
