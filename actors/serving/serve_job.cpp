@@ -47,9 +47,6 @@ namespace {
 constexpr std::size_t early_max = 1024;
 /// Views for which one is kept: it may be of a version that is gone.
 constexpr unsigned early_views_max = 8;
-/// Damaged passes of a peer until it is expelled. More than one, because memory of
-/// the receiver may be at fault, which then finds others at fault, too.
-constexpr std::size_t damaged_max = 3;
 /// Lines to all members under one place.
 constexpr std::size_t said_max = 64;
 
@@ -196,9 +193,7 @@ private:
   };
 
   bool loads(const served& s) const {
-    return s.begun
-           && (s.runners.size() < mine_.size()
-               || (s.pipeline && !s.pipeline->ready()));
+    return s.begun && s.runners.size() < mine_.size();
   }
 
   /// What moves of a version here, for its watch of stalls.
@@ -375,31 +370,6 @@ private:
         });
   }
 
-  /// Nothing of the pass has been used. Its streams are asked for again.
-  void on_damaged(const core::peer_id& by, std::uint64_t pass) {
-    const std::size_t times = ++damaged_by_[by];
-    const bool expelled =
-      times >= damaged_max && members().size() > 1 && node_.in_quorum();
-    const std::string text = name_of(by) + " has sent hidden states of pass "
-                             + std::to_string(pass)
-                             + " that are not those it computed";
-    if (!expelled) {
-      tell(text + ", for the " + std::to_string(times)
-           + ". time: the pipeline begins anew");
-      return node_.propose_retry({config_.entry.id, config_.island},
-                                 header_.since);
-    }
-    damaged_by_.erase(by); // it may come back as another member
-    tell(text + ", for the " + std::to_string(times)
-         + ". time: it is expelled");
-    node_.propose_expulsion(by, view_->number);
-  }
-
-  std::string name_of(const core::peer_id& peer) const {
-    const core::member* m = view_ ? core::find_member(*view_, peer) : nullptr;
-    return m == nullptr || m->name.empty() ? core::short_name(peer) : m->name;
-  }
-
   void
   loaded(served& s, std::uint32_t stage, std::shared_ptr<loaded_stage> made) {
     runner_config c;
@@ -411,8 +381,8 @@ private:
     c.buffers = buffers_;
     c.moved = s.moved;
     c.post = post_;
-    c.damaged = [this](const core::peer_id& by, std::uint64_t pass) {
-      on_damaged(by, pass);
+    c.damaged = [&s](const core::peer_id& by, std::uint64_t pass) {
+      s.stalls.damaged(by, pass, s.header.since);
     };
     c.broken = [this](const std::string& why) {
       note(why + ": the pipeline begins anew");
@@ -507,7 +477,6 @@ private:
   /// Of former places, with work that the device has not ended.
   std::vector<std::shared_ptr<stage_runner>> ending_;
   std::deque<early_message> early_;
-  std::map<core::peer_id, std::size_t> damaged_by_; ///< passes
   std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
   bool keeps_ = false; ///< all files of the model

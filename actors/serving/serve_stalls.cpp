@@ -4,6 +4,7 @@
 
 #include "actors/job/parts/queue_sight.hpp"
 #include "runtime/context.hpp"
+#include "runtime/links/links.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 
@@ -58,6 +59,21 @@ std::string serve_stalls::name_of(const core::peer_id& peer) const {
   return m == nullptr || m->name.empty() ? core::short_name(peer) : m->name;
 }
 
+/// A thread that moves hidden states may hang, as the device may; if it does so
+/// still in another place, it cannot be stopped.
+core::nanoseconds serve_stalls::links_silent(const core::job_header& under) {
+  const core::nanoseconds silent = node_.links().silent_for().count();
+  if (silent < links_silent_min) {
+    silent_under_.reset();
+    silent_since_before_ = false;
+    return 0;
+  }
+  silent_since_before_ = silent_under_ && *silent_under_ != under;
+  if (!silent_under_)
+    silent_under_ = under;
+  return silent;
+}
+
 core::stall_watch::sight
 serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   if (stalled_at_ != 0 && now - stalled_at_ >= calm_after) {
@@ -79,8 +95,10 @@ serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   s.mark = p.moved;
   if (p.loads)
     s.mark += node_.blob_bytes_moved() + node_.blobs().activity().bytes;
+  const core::nanoseconds silent = links_silent(p.header);
+  s.halting = s.halting || silent_since_before_;
   if (s.active)
-    s.computing = busy_for(node_.device(), id_.job, now);
+    s.computing = std::max(busy_for(node_.device(), id_.job, now), silent);
   s.predicted =
     std::max(predicted_, stall_min / core::stall_watch::budget_factor);
   s.disk_predicted = core::stall_watch::piece_time(
@@ -88,7 +106,9 @@ serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   if (p.waits_for)
     s.sending_to.push_back(*p.waits_for);
   s.where = p.where;
-  if (p.waits_for)
+  if (silent > 0)
+    s.where += ", its links stand still";
+  else if (p.waits_for)
     s.where += ", waits for " + name_of(*p.waits_for);
   return s;
 }
@@ -134,6 +154,21 @@ void serve_stalls::carry_out(const core::stall_watch::actions& actions,
       node_.hung(a->why);
     }
   }
+}
+
+void serve_stalls::damaged(const core::peer_id& by, std::uint64_t pass,
+                           core::epoch since) {
+  const std::size_t times = ++damaged_[by];
+  const bool goes =
+    times >= damaged_max && view_->members.size() > 1 && node_.in_quorum();
+  tell_(name_of(by) + " has sent hidden states of pass " + std::to_string(pass)
+        + " that are not those it computed, " + std::to_string(times)
+        + (goes ? " times so far: it is expelled"
+                : " times so far: the pipeline begins anew"));
+  if (!goes)
+    return node_.propose_retry(id_, since);
+  damaged_.erase(by); // it may come back as another member
+  node_.propose_expulsion(by, view_->number);
 }
 
 } // namespace shoal::actors

@@ -1,5 +1,5 @@
-// actors/serving/serve_stalls.hpp -- what one peer sees of a pipeline that does
-// not move.
+// actors/serving/serve_stalls.hpp -- what is done when a pipeline does not move, or a
+// peer sends it what is not right.
 //
 // The shell of core::stall_watch for a version of a served model, as job_stalls.hpp
 // is for training: it shows the watch what moves here (segments of passes on the
@@ -25,7 +25,9 @@
 #include "runtime/jobs/serve_config.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace shoal::runtime {
@@ -55,6 +57,10 @@ public:
   /// Stalls further apart than this have nothing to do with each other.
   static constexpr core::nanoseconds calm_after = 120'000'000'000;
 
+  /// Damaged passes of a peer until it is expelled. More than one, because memory
+  /// of the receiver may be at fault, which then finds others at fault, too.
+  static constexpr std::size_t damaged_max = 3;
+
   /// @param tell says a line to users on all members
   serve_stalls(runtime::context& node, core::island_id id,
                std::function<void(const std::string&)> tell);
@@ -68,10 +74,15 @@ public:
   void received(const core::peer_id& from, const core::stall_report& r,
                 const pipeline_sight& here, core::nanoseconds now);
 
+  /// A stage here has got hidden states that are not those that `by` computed, and
+  /// has not used them: the place of `since` begins anew, or goes on without it.
+  void damaged(const core::peer_id& by, std::uint64_t pass, core::epoch since);
+
 private:
   core::stall_watch::sight look(const pipeline_sight& p, core::nanoseconds now);
   void
   carry_out(const core::stall_watch::actions& actions, core::nanoseconds now);
+  core::nanoseconds links_silent(const core::job_header& under);
   std::string name_of(const core::peer_id& peer) const;
 
   runtime::context& node_;
@@ -79,10 +90,13 @@ private:
   std::function<void(const std::string&)> tell_;
   core::stall_watch watch_;
   std::shared_ptr<const core::view> view_;
+  std::map<core::peer_id, std::size_t> damaged_; ///< passes
   core::nanoseconds predicted_ = 0;
   std::uint64_t largest_unit_ = 0;   ///< bytes
   std::uint64_t period_ = 1;         ///< without a calm_after
   core::nanoseconds stalled_at_ = 0; ///< last, in this period; 0: not yet
+  std::optional<core::job_header> silent_under_; ///< when the links fell silent
+  bool silent_since_before_ = false;             ///< under another place
 };
 
 /// The longest predicted time of a piece of a pass: a block of its rows on the

@@ -312,4 +312,31 @@ BOOST_AUTO_TEST_CASE(work_that_cannot_be_stopped_ends_its_node) {
   BOOST_TEST(w.peers[0]->node.ended.empty());
 }
 
+BOOST_AUTO_TEST_CASE(who_sends_damaged_passes_is_expelled_in_the_end) {
+  watched w;
+  auto& p = *w.peers[2];
+  p.stalls.damaged(peer(0), 3, 5);
+  p.stalls.damaged(peer(1), 4, 5);
+  p.stalls.damaged(peer(1), 16, 6);
+  BOOST_TEST(p.node.expelled.empty());
+  BOOST_TEST((p.node.retried == std::vector<core::epoch>{5, 5, 6}));
+  p.stalls.damaged(peer(1), 17, 7);
+  BOOST_TEST(p.node.retried.size() == 3u);
+  BOOST_TEST(p.node.expelled == std::set<core::peer_id>{peer(1)});
+  BOOST_TEST(w.anybody_said("b has sent hidden states of pass 17 that are not "
+                            "those it computed, 3 times so far: it is "
+                            "expelled"));
+}
+
+/// Nobody can be expelled, but nothing damaged is computed with.
+BOOST_AUTO_TEST_CASE(without_a_quorum_damaged_passes_only_begin_anew) {
+  watched w;
+  auto& p = *w.peers[2];
+  p.node.quorum = false;
+  for (int i = 0; i < 10; ++i)
+    p.stalls.damaged(peer(1), 17, 5);
+  BOOST_TEST(p.node.expelled.empty());
+  BOOST_TEST(p.node.retried.size() == 10u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
