@@ -45,6 +45,9 @@ void serve_stalls::predict(std::shared_ptr<const core::view> view,
                            const core::island_place& place,
                            const runtime::serve_config& config) {
   view_ = std::move(view);
+  std::erase_if(damaged_, [&](const auto& d) {
+    return core::find_member(*view_, d.first) == nullptr;
+  });
   largest_unit_ = 0;
   for (const std::uint32_t u :
        {std::uint32_t{0}, std::uint32_t{1},
@@ -74,6 +77,16 @@ core::nanoseconds serve_stalls::links_silent(const core::job_header& under) {
   return silent;
 }
 
+/// Passes go before usual work of other jobs, so a piece of these only counts if it
+/// is what the passes wait for, and then that job watches it.
+core::nanoseconds serve_stalls::device_busy(core::nanoseconds now) const {
+  const auto front = node_.device().front();
+  const bool others = front.job != id_.job && front.job != 0;
+  if (others && now - front.since < stall_min / 2)
+    return 0;
+  return busy_for(node_.device(), id_.job, now);
+}
+
 core::stall_watch::sight
 serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   if (stalled_at_ != 0 && now - stalled_at_ >= calm_after) {
@@ -98,7 +111,7 @@ serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   const core::nanoseconds silent = links_silent(p.header);
   s.halting = s.halting || silent_since_before_;
   if (s.active)
-    s.computing = std::max(busy_for(node_.device(), id_.job, now), silent);
+    s.computing = std::max(device_busy(now), silent);
   s.predicted =
     std::max(predicted_, stall_min / core::stall_watch::budget_factor);
   s.disk_predicted = core::stall_watch::piece_time(
@@ -106,10 +119,13 @@ serve_stalls::look(const pipeline_sight& p, core::nanoseconds now) {
   if (p.waits_for)
     s.sending_to.push_back(*p.waits_for);
   s.where = p.where;
+  const auto add = [&](const std::string& more) {
+    s.where += (s.where.empty() ? "" : ", ") + more;
+  };
   if (silent > 0)
-    s.where += ", its links stand still";
+    add("its links stand still");
   else if (p.waits_for)
-    s.where += ", waits for " + name_of(*p.waits_for);
+    add("waits for " + name_of(*p.waits_for));
   return s;
 }
 
@@ -167,7 +183,6 @@ void serve_stalls::damaged(const core::peer_id& by, std::uint64_t pass,
                 : " times so far: the pipeline begins anew"));
   if (!goes)
     return node_.propose_retry(id_, since);
-  damaged_.erase(by); // it may come back as another member
   node_.propose_expulsion(by, view_->number);
 }
 

@@ -82,6 +82,7 @@ private:
   core::stall_watch::sight look(const pipeline_sight& p, core::nanoseconds now);
   void
   carry_out(const core::stall_watch::actions& actions, core::nanoseconds now);
+  core::nanoseconds device_busy(core::nanoseconds now) const;
   core::nanoseconds links_silent(const core::job_header& under);
   std::string name_of(const core::peer_id& peer) const;
 

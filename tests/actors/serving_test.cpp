@@ -302,6 +302,30 @@ BOOST_AUTO_TEST_CASE(a_lost_message_begins_the_pipeline_anew) {
              == std::set<core::peer_id>{peer(1)}); // that should send
 }
 
+/// Training goes on beside it, and keeps the device busy.
+BOOST_AUTO_TEST_CASE(work_of_another_job_hides_no_lost_message) {
+  watched w;
+  w.peers[1]->sees.works = false;
+  w.peers[2]->sees.waits_for = peer(1);
+  for (int i = 0; i < 20; ++i) {
+    for (auto& p : w.peers)
+      p->node.queue.shown = {w.now, job + 1};
+    w.run(second);
+  }
+  BOOST_TEST(w.peers[0]->node.retried.size() == 1u);
+}
+
+/// That job finds the peer, by its own budget.
+BOOST_AUTO_TEST_CASE(a_hung_piece_of_another_job_is_left_to_that_job) {
+  watched w;
+  w.peers[1]->node.queue.shown = {w.now, job + 1};
+  w.run(60 * second);
+  for (auto& p : w.peers) {
+    BOOST_TEST(p->node.retried.empty());
+    BOOST_TEST(p->node.expelled.empty());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(work_that_cannot_be_stopped_ends_its_node) {
   watched w;
   w.run(5 * second);
