@@ -90,7 +90,7 @@ public:
                            const std::string& cause = {}) = 0;
 
   /// Proposes a view change: the served job takes this version, and keeps of the
-  /// others only that of step `keeps`.
+  /// others only that of step `keeps`; with the newest one as both, no other one.
   virtual void propose_version(core::job_id, const core::model_version&,
                                std::uint64_t /*keeps*/) {}
 

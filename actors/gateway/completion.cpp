@@ -33,6 +33,12 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
   : exchange_(std::move(exchange)), request_(std::move(request)),
     head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)),
     skip_(skip) {
+  make_choices();
+}
+
+void completion::make_choices() {
+  used_ = {};
+  choices_.clear();
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
     for (std::uint32_t i = 0; i < request_.n; ++i) {
@@ -74,7 +80,16 @@ bool completion::begin() {
   return true;
 }
 
+bool completion::begin_again(std::string system_fingerprint) {
+  if (told_)
+    return false;
+  make_choices();
+  head_.system_fingerprint = std::move(system_fingerprint);
+  return true;
+}
+
 runtime::http_write completion::event(const std::string& json) {
+  told_ = true;
   if (choices_.size() > 1)
     ++events_;
   else

@@ -54,6 +54,10 @@ public:
   /// is gone, or was refused
   bool begin();
 
+  /// Another version of the model goes on with it from the start, if the client has
+  /// got nothing of the answer. @returns false: it has
+  [[nodiscard]] bool begin_again(std::string system_fingerprint);
+
   enum class outcome {
     goes_on,
     pause,       ///< the client is slow: until writable()
@@ -95,6 +99,7 @@ private:
     std::uint64_t tokens = 0;
   };
 
+  void make_choices();
   openai::logprobs logprobs_of(choice& c, std::string_view text,
                                const std::vector<core::served_token>& tokens);
   void add_prompt(std::size_t index, openai::completion_choice& to,
@@ -117,6 +122,7 @@ private:
   std::uint64_t events_ = 0; ///< or tokens
   std::uint64_t skip_ = 0;   ///< tokens that are not sent
   bool begun_ = false;
+  bool told_ = false; ///< the client has got some of it
   unsigned status_ = 200;
 };
 

@@ -3,13 +3,14 @@
 
 #include "actors/gateway/completion.hpp"
 #include "actors/gateway/completion_rules.hpp"
+#include "actors/gateway/gateway_answers.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 #include "actors/gateway/next_version.hpp"
 #include "actors/gateway/served_model.hpp"
-#include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/random.hpp"
+#include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
@@ -91,7 +92,9 @@ private:
     std::shared_ptr<served_model> model;
     std::shared_ptr<served_version> version;
     std::set<core::stream_id> streams;
+    std::vector<core::stream_ask> asks; ///< by choice
     core::nanoseconds came = 0;
+    bool slow = false; ///< its client was, at some time
   };
   struct stream {
     std::uint64_t request = 0;
@@ -115,7 +118,7 @@ private:
       }
       const auto model = at->second;
       at = models_.erase(at);
-      end_all(*model, nullptr,
+      end_all(*model,
               "the model \"" + model->name() + "\" is not served any more");
       for (const auto& go_on : std::exchange(model->waiting, {}))
         go_on(); // they find no such model
@@ -130,9 +133,9 @@ private:
     const core::job_id id = model->entry().id;
     for (const auto& gone :
          model->set_versions(*core::find_job(*m.view, id), steady_now()))
-      end_all(*model, gone.get(),
-              "the version of \"" + model->name()
-                + "\" with which this request began is not served any more");
+      leave(*gone, false,
+            "the version of \"" + model->name()
+              + "\" with which this request began is not served any more");
     const auto place =
       std::ranges::find(m.plan->jobs, id, &core::assignment::job);
     if (place == m.plan->jobs.end())
@@ -186,33 +189,69 @@ private:
     return out;
   }
 
-  static std::vector<core::pipeline_place>
-  places_of(const core::job_entry& job, const core::assignment& a,
-            const core::model_version& version) {
-    std::vector<core::pipeline_place> out;
-    for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
-      const core::island_place& at = a.islands[i];
-      if (at.replicas.empty())
-        continue;
-      core::pipeline_place& p = out.emplace_back();
-      p.header = version_header(job, i, at, version);
-      for (const core::stage_place& s : at.replicas.front().stages)
-        p.stages.push_back(s.lead().peer);
-      p.speaker = p.stages.front();
-    }
+  /// The model has ended.
+  void end_all(const served_model& model, const std::string& why) {
+    for (const std::uint64_t id :
+         ids_of([&](const request& r) { return r.model.get() == &model; }))
+      fail(id, openai::unavailable(why, 0));
+  }
+
+  template <class Which>
+  std::vector<std::uint64_t> ids_of(Which which) const {
+    std::vector<std::uint64_t> out;
+    for (const auto& [id, r] : requests_)
+      if (which(r))
+        out.push_back(id);
     return out;
   }
 
-  /// The model has ended, or only that version.
-  void end_all(served_model& model, const served_version* version,
-               const std::string& why) {
-    std::vector<std::uint64_t> of;
-    for (const auto& [id, r] : requests_)
-      if (r.model.get() == &model
-          && (version == nullptr || r.version.get() == version))
-        of.push_back(id);
-    for (const std::uint64_t id : of)
-      fail(id, openai::unavailable(why, 0));
+  /// Requests of the version go on with the present one, from the start, if their
+  /// clients have got nothing; else they end.
+  void
+  leave(const served_version& version, bool only_slow, const std::string& why) {
+    for (const std::uint64_t id : ids_of([&](const request& r) {
+           return r.version.get() == &version && (r.slow || !only_slow);
+         }))
+      if (requests_.contains(id))
+        leave_version(id, why);
+  }
+
+  void leave_version(std::uint64_t id, const std::string& why) {
+    request& r = requests_.at(id);
+    const auto to = r.model->current();
+    if (to == r.version
+        || !r.answer->begin_again(fingerprint_of(*r.model, *to)))
+      return fail(id, openai::unavailable(
+                        why
+                          + ": send it again, with its Idempotency-Key and "
+                            "without Last-Event-ID",
+                        0));
+    for (const core::stream_id s : std::set(r.streams))
+      drop_stream(r, s);
+    r.version = to;
+    r.slow = false;
+    ask_streams(id);
+  }
+
+  static std::string
+  fingerprint_of(const served_model& model, const served_version& version) {
+    return model.config().follows == 0
+             ? std::string()
+             : "step-" + std::to_string(version.is.step);
+  }
+
+  /// A version that has to make room does not wait for slow clients for ever.
+  void end_slow(const served_model& model) {
+    const auto& newest = *model.versions().front();
+    const bool next_waits =
+      model.follows.newest && model.follows.newest->step > newest.is.step;
+    for (const auto& v : std::vector(model.versions()))
+      if (v->former_since
+          && core::must_leave(true, next_waits, *v->former_since, steady_now()))
+        leave(*v, true,
+              "the version of \"" + model.name()
+                + "\" with which this request began makes room for a newer "
+                  "one, since the answer was not taken in time");
   }
 
   // Streams. --------------------------------------------------------------------
@@ -298,6 +337,7 @@ private:
     case outcome::goes_on:
       break;
     case outcome::pause:
+      r.slow = true;
       hold(s.request, true);
       break;
     case outcome::choice_over:
@@ -415,6 +455,7 @@ private:
       const auto newest = model->versions().front();
       apply(*newest, newest->streams.ask_how_they_are());
       propose_next_version(node_, model, post_, steady_now());
+      end_slow(*model);
     }
     tick_if_needed();
   }
@@ -429,63 +470,16 @@ private:
     switch (m.what) {
     case http_question::completion:
       return on_completion(m.exchange);
-    case http_question::models: {
-      std::vector<openai::model_card> all;
-      for (const auto& [id, model] : models_)
-        all.push_back(card_of(*model));
-      m.exchange->respond_json(openai::models_json(all));
-      return;
-    }
+    case http_question::models:
+      return answer_models(*m.exchange, models_);
     case http_question::model:
-      return on_model(*m.exchange);
+      return answer_model(*m.exchange, models_);
     case http_question::ready:
-      return on_ready(*m.exchange);
+      return answer_ready(*m.exchange, models_);
     case http_question::metrics:
       m.exchange->respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
                           metrics_text(counts_, models_));
     }
-  }
-
-  static openai::model_card card_of(const served_model& m) {
-    openai::model_card out;
-    out.id = m.name();
-    out.created = m.entry().submitted_ms / 1000;
-    out.max_model_len = m.config().context;
-    if (m.config().follows != 0)
-      out.step = m.current()->is.step;
-    return out;
-  }
-
-  void on_model(runtime::http_exchange& x) {
-    constexpr std::string_view before = "/v1/models/";
-    const auto name = runtime::percent_decoded(
-      std::string_view(x.request().path).substr(before.size()));
-    const auto model = name ? find(*name) : nullptr;
-    if (!model)
-      x.respond(openai::model_not_found(name.value_or(x.request().path)));
-    else
-      x.respond_json(openai::model_json(card_of(*model)));
-  }
-
-  void on_ready(runtime::http_exchange& x) {
-    if (models_.empty()) {
-      x.respond(openai::unavailable("no model is served", 1));
-      return;
-    }
-    for (const auto& [id, model] : models_)
-      if (model->current()->streams.ready() == 0) {
-        x.respond(openai::unavailable(
-          "the model \"" + model->name() + "\" is being loaded", 1));
-        return;
-      }
-    x.respond_json("{\"status\":\"ready\"}");
-  }
-
-  std::shared_ptr<served_model> find(const std::string& name) const {
-    for (const auto& [id, model] : models_)
-      if (model->name() == name)
-        return model;
-    return nullptr;
   }
 
   void on_completion(const std::shared_ptr<runtime::http_exchange>& x) {
@@ -494,7 +488,7 @@ private:
     if (const auto* wrong = std::get_if<openai::api_error>(&parsed))
       return void(x->respond(*wrong));
     auto& asked = std::get<openai::completion_request>(parsed);
-    const auto model = find(asked.model);
+    const auto model = model_named(models_, asked.model);
     if (!model)
       return void(x->respond(openai::model_not_found(asked.model)));
     if (model->text())
@@ -524,7 +518,7 @@ private:
     head.model = model->name();
     const auto version = model->current();
     if (model->config().follows != 0)
-      head.system_fingerprint = "step-" + std::to_string(version->is.step);
+      head.system_fingerprint = fingerprint_of(*model, *version);
     const std::uint32_t max_tokens = asked.max_tokens, n = asked.n;
     request r;
     r.came = steady_now();
@@ -548,30 +542,37 @@ private:
     }
     const std::uint64_t client =
       std::hash<std::string>{}(x->request().key_name);
-    const auto answer = r.answer;
-    const std::size_t choices = answer->choices();
-    request& kept = requests_.emplace(id, std::move(r)).first->second;
-    std::vector<core::stream_id> ids;
-    for (std::size_t i = 0; i < choices; ++i) {
-      ids.push_back(++last_);
-      streams_[ids.back()] = {id, i};
-      kept.streams.insert(ids.back());
-    }
-    for (std::size_t i = 0; i < choices; ++i) {
-      if (!requests_.contains(id))
-        return; // one of them was refused
-      core::stream_ask a;
+    for (std::size_t i = 0; i < r.answer->choices(); ++i) {
+      core::stream_ask& a = r.asks.emplace_back();
       a.client = client;
-      a.tokens = answer->prompt_of(i);
+      a.tokens = r.answer->prompt_of(i);
       a.tokens_max =
         std::max(1u, max_tokens); // the prompt's scores come with it
       a.scored = scored;
-      if (!answer->request().ignore_eos)
+      if (!r.answer->request().ignore_eos)
         a.ends = model->ends();
       a.how = how;
       a.how.seed = seed + i % n;
-      apply(*version,
-            version->streams.accept(ids[i], std::move(a), steady_now()));
+    }
+    requests_.emplace(id, std::move(r));
+    ask_streams(id);
+  }
+
+  /// A stream for each choice of a request.
+  void ask_streams(std::uint64_t id) {
+    request& r = requests_.at(id);
+    const auto version = r.version;
+    const auto asks = r.asks;
+    std::vector<core::stream_id> ids;
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      ids.push_back(++last_);
+      streams_[ids.back()] = {id, i};
+      r.streams.insert(ids.back());
+    }
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      if (!requests_.contains(id))
+        return; // one of them was refused
+      apply(*version, version->streams.accept(ids[i], asks[i], steady_now()));
     }
   }
 

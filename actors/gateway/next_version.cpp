@@ -3,6 +3,7 @@
 
 #include "actors/checkpoint/blob_set.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/serving/version_turn.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <algorithm>
@@ -11,11 +12,6 @@ namespace shoal::actors {
 
 namespace {
 
-/// A version has to be without streams for this time: those of a pipeline that
-/// has another place now come again in less.
-constexpr core::nanoseconds idle_min = 5'000'000'000;
-/// A version that is not ready after this time is replaced by a newer one.
-constexpr core::nanoseconds loads_max = 60'000'000'000;
 /// A proposal may be lost.
 constexpr core::nanoseconds propose_every = 5'000'000'000;
 
@@ -44,6 +40,11 @@ bool has_streams(const served_version& v) {
   return v.streams.size() > 0
          || std::ranges::any_of(v.streams.reports(),
                                 [](const auto& r) { return r.streams > 0; });
+}
+
+core::version_state state_of(const served_version& v) {
+  return {v.is.step, v.streams.all_ready(), has_streams(v), v.since,
+          v.idle_since};
 }
 
 /// Fetches the files of the next version to the own disk. One that no peer has
@@ -75,34 +76,41 @@ void fetch_next(runtime::context& node,
 void propose_next_version(runtime::context& node,
                           const std::shared_ptr<served_model>& model,
                           const poster& post, core::nanoseconds now) {
-  for (const auto& v : model->versions())
+  for (const auto& v : model->versions()) {
     if (has_streams(*v))
       v->idle_since = now;
+    const bool former = v != model->versions().front()
+                        && model->versions().front()->streams.all_ready();
+    if (!former)
+      v->former_since.reset();
+    else if (!v->former_since)
+      v->former_since = now;
+  }
   read_log(node, *model);
   auto& f = model->follows;
-  const served_version& newest = *model->versions().front();
-  if (!f.newest || f.newest->step <= newest.is.step
-      || (f.proposed != 0 && now - f.proposed < propose_every)
+  if ((f.proposed != 0 && now - f.proposed < propose_every)
       || !speaks(node, *model))
     return;
-  const bool ready = newest.streams.all_ready();
-  const served_version& oldest = *model->versions().back();
-  const bool idle = &oldest == &newest || now - oldest.idle_since >= idle_min;
-  // The one that stays beside the next.
-  const served_version* keeps = nullptr;
-  if (ready && idle)
-    keeps = &newest;
-  else if (!ready && &oldest != &newest && !has_streams(newest)
-           && now - newest.since >= loads_max)
-    keeps = &oldest;
-  if (keeps == nullptr || f.fetching)
+  const auto& versions = model->versions();
+  const auto& newest = versions.front()->is;
+  using what = core::version_turn::what;
+  const core::version_turn turn = core::turn_of(
+    state_of(*versions.front()),
+    versions.size() > 1 ? std::optional(state_of(*versions.back()))
+                        : std::nullopt,
+    f.newest ? std::optional(f.newest->step) : std::nullopt, now);
+  if (turn.to_do == what::release) {
+    f.proposed = now;
+    node.propose_version(model->entry().id, newest, newest.step);
+  }
+  if (turn.to_do != what::next || f.fetching)
     return;
-  if (!f.next || f.next->step <= newest.is.step) {
+  if (!f.next || f.next->step <= newest.step) {
     f.next = f.newest;
     return fetch_next(node, model, post);
   }
   f.proposed = now;
-  node.propose_version(model->entry().id, *f.next, keeps->is.step);
+  node.propose_version(model->entry().id, *f.next, turn.keeps);
 }
 
 } // namespace shoal::actors

@@ -3,6 +3,7 @@
 
 #include "actors/checkpoint/blob_set.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/serving/version_header.hpp"
 #include "runtime/context.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/store/store.hpp"
@@ -59,6 +60,23 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
 }
 
 } // namespace
+
+std::vector<core::pipeline_place>
+places_of(const core::job_entry& job, const core::assignment& a,
+          const core::model_version& version) {
+  std::vector<core::pipeline_place> out;
+  for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+    const core::island_place& at = a.islands[i];
+    if (at.replicas.empty())
+      continue;
+    core::pipeline_place& p = out.emplace_back();
+    p.header = version_header(job, i, at, version);
+    for (const core::stage_place& s : at.replicas.front().stages)
+      p.stages.push_back(s.lead().peer);
+    p.speaker = p.stages.front();
+  }
+  return out;
+}
 
 const std::shared_ptr<served_version>& served_model::current() const {
   for (const auto& v : versions_)

@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,16 @@ struct served_version {
   bool was_ready = false;
   /// Since when it has had no stream at any gateway, as far as known here.
   core::nanoseconds idle_since = 0;
+  /// Since when a newer one has been ready, as known here; nothing: none is.
+  std::optional<core::nanoseconds> former_since;
   /// Since when it has been served, as known here.
   core::nanoseconds since = 0;
 };
+
+/// Where the pipelines of a version are.
+std::vector<core::pipeline_place>
+places_of(const core::job_entry& job, const core::assignment& a,
+          const core::model_version& version);
 
 class served_model {
 public:

@@ -1,6 +1,7 @@
 // actors/serving/serve_job.cpp -- loads, computes, speaks for a pipeline.
 #include "actors/serving/serve_job.hpp"
 
+#include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
 #include "actors/serving/version_blobs.hpp"
 #include "actors/serving/version_header.hpp"
@@ -15,6 +16,7 @@
 #include <caf/all.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -45,6 +47,8 @@ namespace {
 constexpr std::size_t early_max = 1024;
 /// Views for which one is kept: it may be of a version that is gone.
 constexpr unsigned early_views_max = 8;
+/// Lines to all members under one place.
+constexpr std::size_t said_max = 64;
 
 class serve_job_actor final : public caf::event_based_actor,
                               private weights_owner {
@@ -78,7 +82,7 @@ public:
       [](const runtime::leaving_alone&) {},
       [](const runtime::stop_waiting_job&) {},
       [](const runtime::checkpoint_offered&) {},
-      [](const runtime::job_message_in&) {},
+      [this](const runtime::job_message_in& m) { on_message(m); },
       [this](const serve_tick&) { on_tick(); },
       [this](const sign_of_life&) { show_life(); },
       [this](const later& m) {
@@ -130,11 +134,52 @@ private:
     node_.log().add(config_.entry.id, e);
   }
 
+  /// The same on all members, once under each place.
+  void tell(const std::string& text) {
+    if (!first_time(text))
+      return;
+    note(text);
+    core::remark r{
+      header_, 0, text.substr(0, core::remark_bytes_max), {}, false};
+    r.header.job = config_.entry.id;
+    r.header.island = config_.island;
+    for (const core::peer_id& peer : members())
+      if (peer != node_.self())
+        node_.send(peer, core::job_message(r));
+  }
+
+  /// Several peers find the same, in other words behind a colon.
+  bool first_time(const std::string& text) {
+    return said_.size() < said_max
+           && said_.insert(text.substr(0, text.find(':'))).second;
+  }
+
+  void on_message(const runtime::job_message_in& m) {
+    lives();
+    if (over_)
+      return;
+    if (const auto* r = std::get_if<core::remark>(m.message.get())) {
+      if (first_time(r->text))
+        note(r->text);
+    } else if (const auto* r =
+                 std::get_if<core::stall_report>(m.message.get())) {
+      const auto at = std::ranges::find_if(
+        served_, [&](const auto& s) { return s->header == r->header; });
+      if (at != served_.end())
+        (*at)->stalls.received(m.from, *r, sight(**at), steady_now());
+      else if (!served_.empty()) // of another place: that is an answer, too
+        served_.front()->stalls.received(m.from, *r, sight(*served_.front()),
+                                         steady_now());
+    }
+  }
+
   /// What one version of the model has here. Most models have only one.
   struct served {
     served(const core::model_version& v, serve_job_actor& owner)
       : is(v), weights(owner.node_, owner.config_.entry.id, v.manifest,
-                       owner.serve_, owner, owner.post_) {}
+                       owner.serve_, owner, owner.post_),
+        stalls(owner.node_, {owner.config_.entry.id, owner.config_.island},
+               [&owner](const std::string& text) { owner.tell(text); }) {}
     core::model_version is;
     core::job_header header;
     served_weights weights;
@@ -142,7 +187,45 @@ private:
     std::unique_ptr<core::serving_pipeline>
       pipeline;         ///< where the first stage is here
     bool begun = false; ///< loads, or has loaded
+    serve_stalls stalls;
+    std::shared_ptr<std::atomic<std::uint64_t>> moved =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
   };
+
+  bool loads(const served& s) const {
+    return s.begun && s.runners.size() < mine_.size();
+  }
+
+  /// What moves of a version here, for its watch of stalls.
+  pipeline_sight sight(const served& s) {
+    std::erase_if(ending_, [](const auto& r) { return !r->on_device(); });
+    pipeline_sight out;
+    out.header = s.header;
+    out.stages = stages_;
+    out.loads =
+      std::ranges::any_of(served_, [&](const auto& v) { return loads(*v); });
+    out.ends = !ending_.empty();
+    out.moved = *s.moved + s.runners.size() + s.weights.here();
+    for (const auto& [stage, runner] : s.runners) {
+      out.works = out.works || runner->works();
+      if (!out.waits_for)
+        out.waits_for = runner->waits_for();
+      if (out.where.empty())
+        out.where = runner->where();
+    }
+    if (s.pipeline) {
+      out.moved += s.pipeline->passes_done();
+      const std::uint64_t pass = s.pipeline->waits_for_pass();
+      if (pass != 0 && !out.works) {
+        out.waits_for = stages_.back();
+        out.where = "pass " + std::to_string(pass);
+      }
+      out.works = out.works || pass != 0;
+    }
+    if (out.loads)
+      out.where = "loading";
+    return out;
+  }
 
   void on_view(const job_view& m) {
     lives();
@@ -164,10 +247,14 @@ private:
       for (const auto& s : served_)
         dismiss(*s);
       header_ = header;
+      said_.clear();
       set_stages(place);
     }
     if (const core::job_entry* entry = core::find_job(*m.view, id.job))
       set_versions(*entry, place);
+    for (const auto& s : served_)
+      s->stalls.predict(view_, place, serve_);
+    tick_soon();
     for (const auto& s : served_)
       if (s->pipeline)
         send_all(s->pipeline->set_members(member_set(), steady_now()));
@@ -192,8 +279,11 @@ private:
   void dismiss(served& s) {
     if (s.header.digest != 0)
       node_.links().cancel(s.header.digest);
-    for (auto& [stage, runner] : s.runners)
+    for (auto& [stage, runner] : s.runners) {
       runner->end();
+      if (runner->on_device())
+        ending_.push_back(runner);
+    }
     s.runners.clear();
     s.pipeline.reset();
     s.weights.forget_orders(); // they are of this place's layers
@@ -289,7 +379,11 @@ private:
     c.stages = stages_;
     c.model = std::move(made);
     c.buffers = buffers_;
+    c.moved = s.moved;
     c.post = post_;
+    c.damaged = [&s](const core::peer_id& by, std::uint64_t pass) {
+      s.stalls.damaged(by, pass, s.header.since);
+    };
     c.broken = [this](const std::string& why) {
       note(why + ": the pipeline begins anew");
       node_.propose_retry({config_.entry.id, config_.island}, header_.since);
@@ -349,18 +443,23 @@ private:
     for (const auto& s : served_)
       if (s->pipeline)
         send_all(s->pipeline->tick(steady_now()));
+    const auto all = served_;
+    for (const auto& s : all)
+      s->stalls.tick(sight(*s), steady_now());
+    tick_soon();
+  }
+
+  /// While there is a place: what does not move must be found out by a clock.
+  void tick_soon() {
+    if (over_ || ticking_ || (stages_.empty() && ending_.empty()))
+      return;
+    ticking_ = true;
+    delayed_send(this, tick_every, serve_tick{});
   }
 
   void send_all(core::serve_sends sends) {
     for (core::serve_send& s : sends)
       node_.send(s.to, std::move(s.what));
-    const bool busy = std::ranges::any_of(served_, [](const auto& s) {
-      return s->pipeline && s->pipeline->busy();
-    });
-    if (busy && !ticking_) {
-      ticking_ = true;
-      delayed_send(this, tick_every, serve_tick{});
-    }
   }
 
   job_config config_;
@@ -375,7 +474,10 @@ private:
   std::map<std::uint32_t, std::pair<model::unit_index, model::unit_index>>
     mine_;
   std::vector<std::shared_ptr<served>> served_; ///< newest first
+  /// Of former places, with work that the device has not ended.
+  std::vector<std::shared_ptr<stage_runner>> ending_;
   std::deque<early_message> early_;
+  std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
   bool keeps_ = false; ///< all files of the model
   bool ticking_ = false;

@@ -4,12 +4,15 @@
 #include "actors/training/link_names.hpp"
 #include "kernels/backend.hpp"
 #include "runtime/context.hpp"
+#include "runtime/files/bytes_hash.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/decode/generate.hpp" // usable
 #include "runtime/model/stage_model.hpp"     // valid_ids
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace shoal::actors {
 
@@ -21,14 +24,27 @@ struct stage_runner::work {
   model::row_batch batch;
   std::vector<model::token_id> ids;
   std::vector<core::serve_row> asking; ///< rows with a choice or scores
-  buffer in, out;                      ///< hidden states
+  buffer in, out; ///< hidden states, and their digest behind them
+  std::size_t hidden_bytes = 0;
   buffer logits;
-  bool ready = false; ///< its input is here
+  bool damaged = false; ///< `in` is not what its sender computed
+  bool ready = false;   ///< its input is here
   std::unique_ptr<model::pass> pass;
   core::serve_chosen answer;
 };
 
+std::uint64_t digest_of(std::span<const std::byte> hidden, std::uint64_t plan,
+                        std::uint32_t to_stage, std::uint64_t pass) {
+  const std::array<std::uint64_t, 3> which{plan, to_stage, pass};
+  return runtime::hash_of(hidden, runtime::hash_of(std::as_bytes(
+                                    std::span<const std::uint64_t>(which))));
+}
+
 namespace {
+
+std::span<std::byte> hidden_of(const buffer& b, std::size_t bytes) {
+  return b.as<std::byte>().first(bytes);
+}
 
 model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
   model::row_batch out;
@@ -119,6 +135,20 @@ void stage_runner::take(const core::peer_id& from, const core::serve_pass& p) {
   pump();
 }
 
+std::optional<core::peer_id> stage_runner::waits_for() const {
+  if (on_device() || works_.empty() || works_.front()->ready)
+    return std::nullopt;
+  return config_.stages[config_.stage - 1];
+}
+
+std::string stage_runner::where() const {
+  if (!works())
+    return {};
+  return "pass "
+         + std::to_string(on_device() ? computing_ : works_.front()->number)
+         + ", stage " + std::to_string(config_.stage + 1);
+}
+
 void stage_runner::pump() {
   // Inputs of later passes may come while earlier ones wait for the device.
   while (!over_
@@ -158,8 +188,9 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
   const std::size_t hidden =
     w->ids.size() * std::size_t(model.hidden_size) * sizeof(float);
   works_.push_back(w);
+  w->hidden_bytes = hidden;
   if (!is_last())
-    w->out = config_.buffers->get(hidden);
+    w->out = config_.buffers->get(hidden + sizeof(std::uint64_t));
   else
     w->logits =
       config_.buffers->get(std::max<std::size_t>(1, w->batch.logits())
@@ -168,7 +199,7 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
     w->ready = true;
     return submit_ready();
   }
-  w->in = config_.buffers->get(hidden);
+  w->in = config_.buffers->get(hidden + sizeof(std::uint64_t));
   config_.node->links().expect(
     config_.stages[config_.stage - 1],
     make_tag(config_.header.digest, link_kind::serve_hidden, 0, config_.stage,
@@ -179,10 +210,20 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
         post([self, w] {
           if (const auto me = self.lock()) {
             w->ready = true;
+            ++*me->config_.moved;
             me->submit_ready();
           }
         });
     });
+}
+
+/// Whether its input is what the stage before has computed for it.
+bool stage_runner::matches(const work& w, std::uint64_t plan,
+                           std::uint32_t stage) {
+  const auto hidden = hidden_of(w.in, w.hidden_bytes);
+  std::uint64_t sum = 0;
+  std::memcpy(&sum, hidden.data() + hidden.size(), sizeof sum);
+  return sum == digest_of(hidden, plan, stage, w.number);
 }
 
 void stage_runner::submit_ready() {
@@ -191,25 +232,39 @@ void stage_runner::submit_ready() {
     const auto w = works_.front();
     works_.pop_front();
     ++on_device_;
+    computing_ = w->number;
     const auto model = config_.model;
     auto run = [w, model, first = is_first(), last = is_last(),
-                header = config_.header](kernels::backend& device) {
+                stage = config_.stage, header = config_.header,
+                moved = config_.moved](kernels::backend& device) {
+      ++*moved;
+      if (!first && !w->pass && !matches(*w, header.digest, stage)) {
+        w->damaged = true;
+        return false;
+      }
       const std::size_t vocabulary =
         std::size_t(model->stage->config().vocab_size);
       const auto logits =
         last ? w->logits.as<float>().first(w->batch.logits() * vocabulary)
              : std::span<float>();
+      const std::size_t values = w->hidden_bytes / sizeof(float);
       if (!w->pass)
         w->pass = model->cache->begin_batch(
           w->batch, w->ids,
-          first ? std::span<const float>() : w->in.as<const float>(),
-          last ? std::span<float>() : w->out.as<float>(), logits);
+          first ? std::span<const float>()
+                : w->in.as<const float>().first(values),
+          last ? std::span<float>() : w->out.as<float>().first(values), logits);
       static_cast<void>(w->pass->advance());
       if (!w->pass->done())
         return true;
       w->pass.reset();
-      if (!last)
+      if (!last) {
+        const auto hidden = hidden_of(w->out, w->hidden_bytes);
+        const std::uint64_t sum =
+          digest_of(hidden, header.digest, stage + 1, w->number);
+        std::memcpy(hidden.data() + hidden.size(), &sum, sizeof sum);
         return false;
+      }
       w->answer.header = header;
       w->answer.number = w->number;
       std::size_t row = 0;
@@ -236,8 +291,13 @@ void stage_runner::submit_ready() {
 
 void stage_runner::computed(const std::shared_ptr<work>& w) {
   --on_device_;
+  ++*config_.moved;
   if (over_)
     return;
+  if (w->damaged) {
+    over_ = true;
+    return config_.damaged(config_.stages[config_.stage - 1], w->number);
+  }
   if (is_last()) {
     tables_.answered(w->answer);
     config_.node->send(config_.stages.front(), core::serve_message(w->answer));

@@ -9,16 +9,22 @@
 //      written and read in that order (core/serving/batcher.hpp, B-2).
 //
 // Threads: the owner's; passes run on the device as urgent work.
-// Errors:  a pass that names pages or tokens that cannot be is told to the owner.
-//          A failed transfer: the peer is lost, another place follows.
+// Errors:  a pass that names pages or tokens that cannot be is told to the owner, as
+//          are hidden states that do not match the digest that the sender made of
+//          them where it computed them. A failed transfer: the peer is lost,
+//          another place follows.
 #pragma once
 
 #include "actors/serving/served_weights.hpp"
 #include "actors/training/buffers.hpp"
 #include "runtime/core/serving/stage_tables.hpp"
 
+#include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 
 namespace shoal::actors {
 
@@ -31,7 +37,20 @@ struct runner_config {
   std::shared_ptr<buffer_pool> buffers;
   poster post;
   std::function<void(const std::string& why)> broken;
+  /// What a stage sent of a pass is not what it computed. Nothing of the pass was
+  /// used.
+  std::function<void(const core::peer_id& by, std::uint64_t pass)> damaged;
+  /// Counts what moves: for the watch of stalls.
+  std::shared_ptr<std::atomic<std::uint64_t>> moved =
+    std::make_shared<std::atomic<std::uint64_t>>(0);
 };
+
+/// What comes behind the hidden states of a pass: a digest of them and of which
+/// they are. XXH3: it finds what memory and ways between them have changed, not
+/// a sender that lies about its own work.
+[[nodiscard]] std::uint64_t
+digest_of(std::span<const std::byte> hidden, std::uint64_t plan,
+          std::uint32_t to_stage, std::uint64_t pass);
 
 class stage_runner : public std::enable_shared_from_this<stage_runner> {
 public:
@@ -42,6 +61,15 @@ public:
   /// Begins nothing more; what runs ends.
   void end() { over_ = true; }
 
+  /// Whether the device has work of this stage.
+  bool on_device() const noexcept { return on_device_ > 0; }
+  /// Whether it has passes that it has not computed.
+  bool works() const noexcept { return on_device() || !works_.empty(); }
+  /// The stage whose hidden states it waits for, if for nothing else.
+  std::optional<core::peer_id> waits_for() const;
+  /// "pass 17": the oldest that it has; empty: none
+  std::string where() const;
+
 private:
   struct work; // one pass
 
@@ -49,6 +77,7 @@ private:
   void begin(core::stage_tables::ready_pass next);
   void submit_ready();
   void computed(const std::shared_ptr<work>& w);
+  static bool matches(const work& w, std::uint64_t plan, std::uint32_t stage);
   bool is_first() const { return config_.stage == 0; }
   bool is_last() const { return config_.stage + 1 == config_.stages.size(); }
 
@@ -56,6 +85,7 @@ private:
   core::stage_tables tables_;
   std::deque<std::shared_ptr<work>> works_; ///< not with the device yet
   std::size_t on_device_ = 0;
+  std::uint64_t computing_ = 0; ///< the pass that the device got last
   bool over_ = false;
 };
 

@@ -147,7 +147,12 @@ void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
       out.push_back(name + " was submitted");
     if (was == nullptr || ended)
       continue;
-    if (is.versions != was->versions)
+    if (is.versions != was->versions
+        && served_versions(is).front() == served_versions(*was).front())
+      out.push_back(name + " serves only step "
+                    + std::to_string(served_versions(is).front().step)
+                    + " now");
+    else if (is.versions != was->versions)
       out.push_back(name + " serves step "
                     + std::to_string(served_versions(is).front().step));
     for (const island_mark& m : is.marks)

@@ -179,6 +179,8 @@ private:
   send_chunk(const core::peer_id& to, blob_chunk chunk) override {
     return mesh_->send(to, envelope(std::move(chunk)));
   }
+  void sent_wrong(const core::peer_id& holder, const core::blob_digest& blob,
+                  std::size_t times, bool given_up) override;
 
   // membership_handler
   void send(const std::vector<core::peer_id>& to,

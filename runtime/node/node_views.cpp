@@ -205,6 +205,33 @@ void node::impl::log_waiting(const std::string& text) {
   }
 }
 
+void node::impl::sent_wrong(const core::peer_id& holder,
+                            const core::blob_digest& blob, std::size_t times,
+                            bool given_up) {
+  const auto now = view();
+  const core::member* m = now ? core::find_member(*now, holder) : nullptr;
+  const std::string text =
+    (m == nullptr || m->name.empty() ? core::short_name(holder) : m->name)
+    + " has sent bytes of file " + core::to_hex(blob).substr(0, 8)
+    + " that do not match its SHA-256 (" + std::to_string(times)
+    + (given_up ? " such files): this peer asks it for no more files"
+                : " such files so far): they were refused");
+  say("[store] " + text);
+  if (!now)
+    return;
+  for (const core::job_entry& job : now->jobs) { // which needs it is not known
+    if (job.state != core::job_state::running)
+      continue;
+    job_event e;
+    if (const auto last = journal_->last_step(job.id))
+      e.step = last->step;
+    e.epoch = now->number;
+    e.text = text;
+    e.unix_ms = unix_ms();
+    journal_->add(job.id, e);
+  }
+}
+
 status_input node::impl::now() const {
   status_input in;
   in.unix_ms = unix_ms();

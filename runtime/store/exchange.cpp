@@ -71,6 +71,8 @@ struct state : std::enable_shared_from_this<state> {
   void write_arrived(const fetch_ptr& f);
   void written(const fetch_ptr& f, std::uint64_t attempt, std::error_code why);
   void commit(const fetch_ptr& f);
+  void count_wrong(const fetching& f);
+  bool given_up(const peer_id& holder) const;
   void finish(const fetch_ptr& f, std::error_code result);
   void serve(const peer_id& from, blob_request request);
   void peer_down(const peer_id& peer);
@@ -96,6 +98,7 @@ struct state : std::enable_shared_from_this<state> {
   std::map<blob_digest, fetch_ptr> running;
   std::deque<fetch_ptr> waiting;
   std::map<peer_id, std::size_t> served; ///< requests under way
+  std::map<peer_id, std::size_t> wrong;  ///< blobs of a holder
   std::atomic<std::uint64_t> moved_bytes{0};
 };
 
@@ -104,6 +107,7 @@ void state::fetch(fetch_ptr f) {
     return f->done.front()(std::make_error_code(std::errc::operation_canceled));
   if (blobs.contains(f->digest))
     return f->done.front()({});
+  std::erase_if(f->holders, [&](const peer_id& p) { return given_up(p); });
   const auto same = [&](const fetch_ptr& w) { return w->digest == f->digest; };
   const auto found = running.find(f->digest);
   const auto queued = std::find_if(waiting.begin(), waiting.end(), same);
@@ -334,6 +338,20 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
   go_on(f);
 }
 
+bool state::given_up(const peer_id& holder) const {
+  const auto at = wrong.find(holder);
+  return at != wrong.end() && at->second >= blob_exchange::wrong_max;
+}
+
+/// The blob's bytes have another hash.
+void state::count_wrong(const fetching& f) {
+  if (f.goes_on || (!f.alone && f.holders.size() > 1))
+    return; // they are not of one holder
+  const peer_id& holder = f.holders[f.holder];
+  const std::size_t times = ++wrong[holder];
+  sender.sent_wrong(holder, f.digest, times, given_up(holder));
+}
+
 void state::commit(const fetch_ptr& f) {
   f->at_disk = true;
   auto result = std::make_shared<std::error_code>();
@@ -353,6 +371,7 @@ void state::commit(const fetch_ptr& f) {
         f->at_disk = false;
         if (*result != errc::corrupt)
           return me.finish(f, *result);
+        me.count_wrong(*f);
         if (f->goes_on) { // the earlier bytes may be at fault
           me.restart(*f);
           return me.go_on(f);

@@ -5,7 +5,10 @@
 // process dies, the next process continues (store::go_on()). The complete blob
 // is hashed before it gets its name. If the hash differs, some holder lied:
 // every holder is then asked once more, alone and from the start. Bytes that an
-// earlier process left are suspected first.
+// earlier process left are suspected first. A holder that alone has sent all bytes
+// of a blob with another hash is named (blob_sender::sent_wrong), and after
+// wrong_max of these asked for nothing any more by this process. An honest holder
+// hashes a blob before it serves it.
 //
 // Every holder of a blob serves it. A peer that exceeds its share of work gets
 // no answer and asks again after a while.
@@ -41,6 +44,11 @@ public:
   send_request(const core::peer_id& to, const blob_request& request) = 0;
   virtual std::error_code
   send_chunk(const core::peer_id& to, blob_chunk chunk) = 0;
+  /// All bytes that this peer sent of the blob have another hash: so many blobs of
+  /// it so far. It is not asked any more if `given_up`.
+  virtual void
+  sent_wrong(const core::peer_id& /*holder*/, const core::blob_digest& /*blob*/,
+             std::size_t /*times*/, bool /*given_up*/) {}
 };
 
 class blob_exchange {
@@ -95,6 +103,9 @@ public:
   /// Tries for one chunk with one holder. Many, because a holder that has just
   /// started first hashes the blob: 16 s are 16 GB at 1 GB/s.
   static constexpr int tries_max = 8;
+  /// Wrong blobs of a holder until it is asked no more. More than one, because
+  /// a disk may turn a bit behind the holder's back.
+  static constexpr std::size_t wrong_max = 3;
 };
 
 /// @pre all three outlive it

@@ -85,12 +85,6 @@ const char* kind_of(const transport::bulk_tag& tag) {
   return kinds[kind < kinds.size() ? kind : 0];
 }
 
-/// If a thread of the links shows no activity for this long, it is working on
-/// one piece, as a device may be, and the same budget applies. Normally it goes
-/// round some hundred thousand times a second, and a round takes milliseconds
-/// at most; a host may not give it a core for some time.
-constexpr core::nanoseconds links_silent_min = 1'000'000'000;
-
 /// Ticks until a flight record is written without a list of transfers.
 constexpr int flight_ticks_max = 5;
 

@@ -1,5 +1,5 @@
 // actors/job/parts/queue_sight.hpp -- what the stall watch of a job sees of a
-// queue: how long it has been at its piece of work.
+// queue: how long it has been at its piece of work; and of the links.
 #pragma once
 
 #include "runtime/work/device_queue.hpp"
@@ -7,6 +7,12 @@
 #include <algorithm>
 
 namespace shoal::actors {
+
+/// If a thread of the links shows no activity for this long, it is working on
+/// one piece, as a device may be, and the same budget applies. Normally it goes
+/// round some hundred thousand times a second, and a round takes milliseconds
+/// at most; a host may not give it a core for some time.
+inline constexpr core::nanoseconds links_silent_min = 1'000'000'000;
 
 /// How long the queue has been at a piece; 0: it is empty.
 /// @param now on the steady clock

@@ -133,7 +133,7 @@ struct drain_job {
   job_id id = 0;
 };
 /// The served job can take this version, and needs of the others only that of
-/// step `keeps`.
+/// step `keeps`; with the newest one as both, it needs no other one.
 struct serve_version {
   job_id id = 0;
   model_version version;

@@ -194,8 +194,9 @@ enum class change_kind : std::uint8_t {
                 ///< has arrived
   remove_job = 15, ///< removes the job `id`, which has ended, from the list
   drain_job = 16,  ///< the job `id` stops after its step
-  version = 17,   ///< the job `id` serves `version`, and beside it only that of
-                  ///< step `keeps`; void without that one
+  version = 17, ///< the job `id` serves `version`, and beside it only that of
+                ///< step `keeps`; void without that one. With the newest one as
+                ///< both: only that
   scale_job = 18, ///< the served model of job `id` is to have `islands`
                   ///< pipelines; void if their number has changed since `since`
 };

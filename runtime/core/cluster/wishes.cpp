@@ -294,10 +294,21 @@ bool can_serve(const job_entry& job, const change& c) {
          && version_of(all, c.keeps) != nullptr;
 }
 
-/// @pre can_serve(job, c)
+/// Whether the job can let the former version go: the change names the newest one
+/// twice.
+bool can_release(const job_entry& job, const change& c) {
+  const auto all = served_versions(job);
+  return job.kind == job_kind::serve && job.state == job_state::running
+         && all.size() > 1 && all.front() == c.version
+         && c.keeps == c.version.step;
+}
+
 void set_version(job_entry& job, const change& c) {
   const auto all = served_versions(job);
-  job.versions = {c.version, *version_of(all, c.keeps)};
+  if (can_release(job, c))
+    job.versions = {c.version};
+  else if (can_serve(job, c))
+    job.versions = {c.version, *version_of(all, c.keeps)};
 }
 
 void grant(view& v, const change& c, const std::vector<assignment>* planned) {
@@ -320,7 +331,7 @@ void grant(view& v, const change& c, const std::vector<assignment>* planned) {
     break;
   case change_kind::version:
     if (const auto j = std::ranges::find(v.jobs, c.id, &job_entry::id);
-        j != v.jobs.end() && can_serve(*j, c))
+        j != v.jobs.end())
       set_version(*j, c);
     break;
   case change_kind::scale_job:
@@ -435,7 +446,7 @@ bool settled(const change& c, const view& v) {
   case change_kind::drain_job:
     return j == nullptr || j->state != job_state::running || is_draining(*j);
   case change_kind::version:
-    return j == nullptr || !can_serve(*j, c);
+    return j == nullptr || (!can_serve(*j, c) && !can_release(*j, c));
   case change_kind::scale_job:
     return !can_scale(j, c);
   case change_kind::remove_job:

@@ -184,6 +184,7 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
   }
   measure(under_way_.front());
   under_way_.pop_front();
+  ++done_;
   for (const sequence_id id : batcher_.done(sampled)) {
     const stream& s = streams_.at(id);
     auto& news = news_[s.key.first];

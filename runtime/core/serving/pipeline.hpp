@@ -68,6 +68,12 @@ public:
   [[nodiscard]] bool busy() const noexcept {
     return !ready() || !streams_.empty() || !under_way_.empty() || changed_;
   }
+  /// Passes whose tokens are here, since it began.
+  [[nodiscard]] std::uint64_t passes_done() const noexcept { return done_; }
+  /// The number of the oldest pass under way; 0: there is none.
+  [[nodiscard]] std::uint64_t waits_for_pass() const noexcept {
+    return under_way_.empty() ? 0 : under_way_.front().pass.number;
+  }
   [[nodiscard]] const batcher& work() const noexcept { return batcher_; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
 
@@ -126,6 +132,7 @@ private:
   std::map<sequence_id, stream> streams_;
   std::vector<std::uint64_t> ended_; ///< since the last pass
   std::deque<given> under_way_;      ///< oldest first
+  std::uint64_t done_ = 0;           ///< passes
   sequence_id last_id_ = 0;
   nanoseconds now_ = 0;
   nanoseconds asked_ = 0;

@@ -87,9 +87,12 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     moved(now);
     mark_ = s.mark;
   }
-  if (s.step > step_)
+  const std::uint64_t step = s.step > 0 ? s.step : s.period;
+  if (step > step_) {
     retries_ = 0;
-  step_ = s.step > 0 ? s.step : step_;
+    stuck_.clear();
+  }
+  step_ = step > 0 ? step : step_;
   if (!s.active || !active_) {
     active_ = s.active;
     moved(now);
@@ -228,24 +231,53 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
     judge_waiting(s, now, out);
 }
 
-/// No peer computes: a message is lost.
-void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
-  judged_ = now;
-  std::optional<std::pair<peer_id, peer_id>> link; // the higher end first
+std::optional<stall_watch::link> stall_watch::stuck_link(const sight& s) {
+  if (s.chain)
+    return stuck_in_chain(s);
+  std::optional<link> out; // the higher end first
   for (const auto& [p, a] : answers_)
     for (const peer_id& to : a.report.sending_to)
       if (to != p && std::ranges::find(s.sealers, to) != s.sealers.end())
-        link = std::max(link.value_or(std::pair<peer_id, peer_id>{}),
-                        std::pair(std::max(p, to), std::min(p, to)));
-  if (retries_ < retries_max || !link) {
+        out = std::max(out.value_or(link{}),
+                       link{std::max(p, to), std::min(p, to)});
+  return out;
+}
+
+/// Those behind the stuck link wait because of it.
+std::optional<stall_watch::link> stall_watch::stuck_in_chain(const sight& s) {
+  for (const peer_id& p : s.sealers) {
+    const auto at = answers_.find(p);
+    if (at == answers_.end() || at->second.report.sending_to.empty())
+      continue;
+    const peer_id for_whom = at->second.report.sending_to.front();
+    if (for_whom == p
+        || std::ranges::find(s.sealers, for_whom) == s.sealers.end())
+      continue;
+    const std::uint32_t times = ++stuck_[p];
+    return ++stuck_[for_whom] < times ? link{p, for_whom} : link{for_whom, p};
+  }
+  return std::nullopt;
+}
+
+/// No peer computes: a message is lost.
+void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
+  judged_ = now;
+  const std::optional<link> stuck = stuck_link(s);
+  if (retries_ < retries_max || !stuck) {
     ++retries_;
-    out.emplace_back(retry{s.header.since, "all wait for each other at step "
-                                             + std::to_string(s.step)});
+    std::string why = "all wait for each other";
+    if (s.step > 0)
+      why += " at step " + std::to_string(s.step);
+    else if (stuck)
+      why += ", " + short_name(stuck->second) + " and "
+             + short_name(stuck->first) + " first";
+    out.emplace_back(retry{s.header.since, std::move(why)});
     return;
   }
-  out.emplace_back(expel{link->first, "what it and " + short_name(link->second)
-                                        + " exchange does not arrive, tried "
-                                        + std::to_string(retries_) + " times"});
+  out.emplace_back(
+    expel{stuck->first, "what it and " + short_name(stuck->second)
+                          + " exchange does not arrive, tried "
+                          + std::to_string(retries_) + " times"});
 }
 
 std::string

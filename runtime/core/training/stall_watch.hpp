@@ -38,7 +38,9 @@
 //   all wait for each other        -> a message is lost: retry, a new
 //                                     assignment with the same content; after
 //                                     retries_max at one step, expel an end of
-//                                     the stuck link
+//                                     the stuck link; in a chain that is the
+//                                     first one in the order of the work, and
+//                                     the end that was at stuck links more often
 //
 // A verdict is a wish for another view, like any other. An expelled peer comes
 // back as a new member, or ends if its work cannot be stopped (`hung`). No view
@@ -62,6 +64,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -101,7 +104,13 @@ public:
     bool steady = false;    ///< it runs steps: no state is moved, and no other
                             ///< job uses the device
     bool loading = false;   ///< state or data come from disks and stores
-    std::uint64_t step = 0; ///< in progress
+    std::uint64_t step = 0; ///< in progress; 0: a job without steps
+    /// Of a job without steps: retries count as those at one step while this
+    /// number stays.
+    std::uint64_t period = 0;
+    /// Work goes from each of `sealers` to the next one, and `sending_to` says for
+    /// whom a peer waits.
+    bool chain = false;
     std::uint64_t mark = 0;
     nanoseconds computing = 0; ///< time of the device at its present piece of
                                ///< work
@@ -175,6 +184,10 @@ private:
   report(const sight& s, nanoseconds now, bool asks) const;
   void judge(const sight& s, nanoseconds now, actions& out);
   void judge_waiting(const sight& s, nanoseconds now, actions& out);
+  /// The end that is to be expelled, and the other one.
+  using link = std::pair<peer_id, peer_id>;
+  [[nodiscard]] std::optional<link> stuck_link(const sight& s);
+  [[nodiscard]] std::optional<link> stuck_in_chain(const sight& s);
 
   peer_id self_{};
   job_header header_;
@@ -199,6 +212,9 @@ private:
   std::map<peer_id, answer> answers_;
   std::uint64_t known_ = 0;   ///< digest of the assignment reported as stalled
   std::uint32_t retries_ = 0; ///< at step_
+  std::map<peer_id, std::uint32_t>
+    stuck_; ///< ends of stuck links in chains, at
+            ///< step_
   bool hung_reported_ = false;
 };
 

@@ -65,6 +65,12 @@ struct world {
     std::error_code send_chunk(const peer_id& to, blob_chunk chunk) override {
       return all.chunk(number, to, std::move(chunk));
     }
+    void sent_wrong(const peer_id& holder, const blob_digest&,
+                    std::size_t times, bool given_up) override {
+      all.wrong[holder] = times;
+      if (given_up)
+        all.given_up.insert(holder);
+    }
     world& all;
     std::size_t number;
   };
@@ -196,6 +202,8 @@ struct world {
   core::nanoseconds now = 0;
   int ends = 0;
   std::error_code result;
+  std::map<peer_id, std::size_t> wrong; ///< as told to any
+  std::set<peer_id> given_up;
 };
 
 std::vector<std::byte> noise(std::size_t bytes, std::uint64_t seed = 1) {
@@ -414,6 +422,34 @@ BOOST_AUTO_TEST_CASE(liars_are_found_out) {
       BOOST_TEST(!w.result);
       BOOST_TEST(holds(w, 0, digest, blob));
     }
+}
+
+// Each blob comes from the honest holder; the one that lies is named, and after some
+// of them it is not asked any more.
+BOOST_AUTO_TEST_CASE(a_liar_is_named_and_then_not_asked_any_more) {
+  world w(3);
+  w.nodes[1]->lies = true;
+  for (std::size_t blob = 1; blob <= blob_exchange::wrong_max + 2; ++blob) {
+    const auto bytes = noise(2 * blob_exchange::chunk_bytes, blob);
+    const auto digest = w.put(1, bytes);
+    w.put(2, bytes);
+    const std::size_t before = w.nodes[1]->served;
+    w.fetch(0, digest, {1, 2});
+    w.settle();
+    BOOST_TEST(!w.result, w.result.message());
+    BOOST_TEST(holds(w, 0, digest, bytes));
+    const bool asked = blob <= blob_exchange::wrong_max;
+    BOOST_TEST((w.nodes[1]->served > before) == asked);
+    BOOST_TEST(w.wrong[id_of(1)] == std::min(blob, blob_exchange::wrong_max));
+    BOOST_TEST(w.given_up.contains(id_of(1))
+               == (blob >= blob_exchange::wrong_max));
+  }
+  BOOST_TEST(!w.wrong.contains(id_of(2)));
+  const auto bytes = noise(9, 99);
+  const auto digest = w.put(1, bytes);
+  w.fetch(0, digest, {1});
+  w.settle();
+  BOOST_TEST((w.result == errc::not_found));
 }
 
 BOOST_AUTO_TEST_CASE(fetches_of_one_blob_are_one_and_many_wait_in_line) {

@@ -255,6 +255,80 @@ BOOST_AUTO_TEST_CASE(a_lost_transfer_is_retried_then_one_end_is_expelled) {
   }
 }
 
+/// Work goes from 0 to 1 and so on; the last one answers 0. What `from` sends its
+/// successor does not arrive, so all behind it wait.
+void stop_behind(company& s, std::uint8_t from) {
+  s.stop_all();
+  const auto count = std::uint8_t(s.members.size());
+  for (std::uint8_t n = 0; n < count; ++n) {
+    stall_watch::sight& sees = s.members[n].sees;
+    const bool waits = n == 0 || n > from;
+    sees.sending_to.clear();
+    if (waits)
+      sees.sending_to = {peer(std::uint8_t((n + count - 1) % count))};
+    sees.active = waits;
+  }
+}
+
+company chain(std::uint64_t seed) {
+  company s(5, seed);
+  for (auto& m : s.members) {
+    std::ranges::rotate(m.sees.sealers, m.sees.sealers.begin() + 1);
+    m.sees.chain = true;
+    m.sees.steady = false;
+    m.sees.step = 0;
+    m.sees.period = 1;
+  }
+  s.run(10 * second);
+  return s;
+}
+
+BOOST_AUTO_TEST_CASE(in_a_chain_the_first_stuck_link_is_found) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    company s = chain(seed);
+    const auto bad = std::uint8_t(seed % 5);
+    for (std::uint64_t digest = 100; digest < 103; ++digest) {
+      stop_behind(s, bad);
+      s.run(5 * second);
+      s.next(digest);
+      s.run(20 * second); // other work in between, and it happens again
+    }
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(s.retries >= 2);
+      BOOST_TEST(s.expelled == std::set<int>{bad});
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_end_that_was_at_more_stuck_links_is_expelled) {
+  company s = chain(1);
+  stop_behind(s, 1); // 2 waits for 1
+  s.run(5 * second);
+  s.next(100);
+  s.run(second);
+  stop_behind(s, 2); // 3 waits for 2
+  s.run(5 * second);
+  s.next(101);
+  s.run(second);
+  stop_behind(s, 1);
+  s.run(5 * second);
+  BOOST_TEST(s.expelled == std::set<int>{2});
+}
+
+BOOST_AUTO_TEST_CASE(stalls_of_different_periods_are_not_counted_together) {
+  company s = chain(1);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    stop_behind(s, 1);
+    s.run(4 * second);
+    s.next(100 + i);
+    for (auto& m : s.members)
+      ++m.sees.period;
+    s.run(second);
+  }
+  BOOST_TEST(s.retries > 5);
+  BOOST_TEST(s.expelled.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_retry_that_helps_is_the_end_of_it) {
   company s(4, 9);
   s.run(60 * second);
