@@ -158,14 +158,15 @@ value slice(budget& from, const value& v, const value& first, const value& last,
   v.defined();
   const sequence* const s = v.as_sequence();
   const marked_text* const t = v.text();
+  const auto is_bound = [](const value& b) {
+    return b.is_none() || b.is_integer();
+  };
   if (!t && !(s && s->indexed()))
     fail("'" + v.type_name() + "' object cannot be sliced");
+  if (!is_bound(first) || !is_bound(last) || !is_bound(step))
+    fail("slice indices must be integers or None");
   const auto bound = [](const value& b, std::int64_t usual) {
-    if (b.is_none())
-      return usual;
-    if (!b.is_integer())
-      fail("slice indices must be integers or None");
-    return b.integer();
+    return b.is_none() ? usual : b.integer();
   };
   const std::int64_t by = bound(step, 1);
   if (by == 0)

@@ -142,14 +142,23 @@ std::vector<text_range> split_at(std::string_view text, std::string_view by,
   return out;
 }
 
+/// Words between white space. The rest behind the last cut keeps its own.
 std::vector<text_range>
 words(std::string_view text, std::size_t most, bool from_right) {
   std::vector<text_range> out;
-  text_range rest = strip(text, strip_side::both);
-  const auto left = [&] {
-    return text.substr(rest.first, rest.last - rest.first);
-  };
-  while (rest.first < rest.last && out.size() < most) {
+  text_range rest{0, text.size()};
+  for (;;) {
+    const std::string_view left =
+      text.substr(rest.first, rest.last - rest.first);
+    const text_range inner =
+      strip(left, from_right ? strip_side::right : strip_side::left);
+    rest = {rest.first + inner.first, rest.first + inner.last};
+    if (rest.first == rest.last)
+      break;
+    if (out.size() == most) {
+      out.push_back(rest);
+      break;
+    }
     std::size_t at = from_right ? rest.last : rest.first;
     std::size_t end = at;
     if (from_right) {
@@ -157,21 +166,15 @@ words(std::string_view text, std::size_t most, bool from_right) {
         if (is_python_space(previous_code(text, at)))
           break;
       out.push_back({end, rest.last});
-      rest.last =
-        rest.first
-        + strip(text.substr(rest.first, end - rest.first), strip_side::right)
-            .last;
+      rest.last = end;
     } else {
       for (; at < rest.last; end = at)
         if (is_python_space(next_code(text, at)))
           break;
       out.push_back({rest.first, end});
       rest.first = end;
-      rest.first += strip(left(), strip_side::left).first;
     }
   }
-  if (rest.first < rest.last)
-    out.push_back(rest);
   if (from_right)
     std::ranges::reverse(out);
   return out;
@@ -185,11 +188,7 @@ split(std::string_view text, const std::string_view* separator,
   const std::size_t cuts = most.value_or(text.size() + 1);
   if (separator)
     return split_at(text, *separator, cuts, from_right);
-  if (cuts > 0)
-    return words(text, cuts, from_right);
-  const text_range all =
-    strip(text, from_right ? strip_side::right : strip_side::left);
-  return all.first < all.last ? std::vector{all} : std::vector<text_range>();
+  return words(text, cuts, from_right);
 }
 
 std::vector<text_range> split_lines(std::string_view text) {
