@@ -25,12 +25,12 @@ void append(openai::logprobs& to, openai::logprobs more) {
 } // namespace
 
 completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
-                       openai::completion_request request,
+                       openai::generation_options options,
                        openai::completion_head head,
                        std::shared_ptr<const model::tokenizer> by,
                        std::vector<completion_prompt> prompts,
                        std::uint64_t skip)
-  : exchange_(std::move(exchange)), request_(std::move(request)),
+  : exchange_(std::move(exchange)), request_(std::move(options)),
     head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)),
     skip_(skip) {
   for (const completion_prompt& p : prompts_) {
@@ -56,13 +56,14 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  if ((!request_.echo && !request_.return_token_ids) || skip_ > 0
-      || wants_scores())
+  const bool tells = request_.echo || request_.return_token_ids || head_.chat;
+  if (!tells || skip_ > 0 || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
     told.index = std::uint32_t(i);
     told.text = choices_[i].all;
+    told.begins = true;
     if (request_.return_token_ids) {
       told.prompt_token_ids = prompt_of(i);
       told.token_ids.emplace();

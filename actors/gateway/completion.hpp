@@ -1,5 +1,5 @@
-// actors/gateway/completion.hpp -- one request of /v1/completions, as it is
-// answered.
+// actors/gateway/completion.hpp -- one request of /v1/completions or
+// /v1/chat/completions, as it is answered.
 //
 // It has a choice for each prompt and n; each is a stream of the gateway. Tokens
 // come in, text goes out: as one answer, or as events. A choice ends by its
@@ -15,10 +15,10 @@
 //          events were sent, with an event that says why.
 #pragma once
 
+#include "actors/gateway/prompt_work.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/model/decode/token_text.hpp"
-#include "runtime/openai/completion_request.hpp"
 #include "runtime/openai/completion_response.hpp"
 
 #include <memory>
@@ -27,17 +27,12 @@
 
 namespace shoal::actors {
 
-struct completion_prompt {
-  std::vector<core::token_id> ids;
-  std::string text; ///< for echo
-};
-
 class completion {
 public:
   /// @param by may be null: then choices have no text
   /// @param skip tokens that the client has; 0 if there are several choices
   completion(std::shared_ptr<runtime::http_exchange> exchange,
-             openai::completion_request request, openai::completion_head head,
+             openai::generation_options options, openai::completion_head head,
              std::shared_ptr<const model::tokenizer> by,
              std::vector<completion_prompt> prompts, std::uint64_t skip = 0);
 
@@ -45,7 +40,7 @@ public:
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
     return prompts_[choice / request_.n].ids;
   }
-  const openai::completion_request& request() const noexcept {
+  const openai::generation_options& request() const noexcept {
     return request_;
   }
   runtime::http_exchange& exchange() noexcept { return *exchange_; }
@@ -107,7 +102,7 @@ private:
   void complete();
 
   std::shared_ptr<runtime::http_exchange> exchange_;
-  openai::completion_request request_;
+  openai::generation_options request_;
   openai::completion_head head_;
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;

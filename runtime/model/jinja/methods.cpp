@@ -24,7 +24,7 @@ bound_arguments::bound_arguments(std::string_view function,
     given_[i] = std::move(from.positional[i]);
   for (auto& [name, what] : from.named) {
     const auto at = std::ranges::find_if(
-      names, [&](const char* known) { return name == known; });
+      names, [&name = name](const char* known) { return name == known; });
     if (at == names.end())
       fail(function_ + "() got an unexpected keyword argument '" + name + "'");
     auto& to = given_[std::size_t(at - names.begin())];

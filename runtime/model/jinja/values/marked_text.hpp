@@ -8,6 +8,8 @@
 // part was.
 #pragma once
 
+#include "runtime/core/text/text_range.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,12 +17,7 @@
 
 namespace shoal::jinja {
 
-/// Bytes [first, last) of a text.
-struct text_range {
-  std::size_t first = 0;
-  std::size_t last = 0;
-  friend bool operator==(const text_range&, const text_range&) = default;
-};
+using core::text_range;
 
 struct marked_text {
   std::string bytes;

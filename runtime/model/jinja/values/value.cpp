@@ -14,6 +14,8 @@ template <class... Cases>
 struct overload : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+overload(Cases...) -> overload<Cases...>; // clang 14 does not know it
 
 /// Equal keys have equal texts, others do not: 1, 1.0 and True are one key.
 std::string key_text(const value& key) {

@@ -1,0 +1,70 @@
+// actors/gateway/gateway_answers.cpp -- lists of models, /ready, /metrics.
+#include "actors/gateway/gateway_answers.hpp"
+
+#include "runtime/openai/completion_response.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+openai::model_card card_of(const served_model& m) {
+  openai::model_card out;
+  out.id = m.name();
+  out.created = m.entry().submitted_ms / 1000;
+  out.max_model_len = m.config().context;
+  if (m.config().follows != 0)
+    out.step = m.current()->is.step;
+  return out;
+}
+
+void answer_models(runtime::http_exchange& x, const served_models& models) {
+  std::vector<openai::model_card> all;
+  for (const auto& [id, model] : models)
+    all.push_back(card_of(*model));
+  x.respond_json(openai::models_json(all));
+}
+
+void answer_model(runtime::http_exchange& x, const served_models& models) {
+  constexpr std::string_view before = "/v1/models/";
+  const auto name = runtime::percent_decoded(
+    std::string_view(x.request().path).substr(before.size()));
+  for (const auto& [id, model] : models)
+    if (name && model->name() == *name) {
+      x.respond_json(openai::model_json(card_of(*model)));
+      return;
+    }
+  x.respond(openai::model_not_found(name.value_or(x.request().path)));
+}
+
+void answer_ready(runtime::http_exchange& x, const served_models& models) {
+  if (models.empty()) {
+    x.respond(openai::unavailable("no model is served", 1));
+    return;
+  }
+  for (const auto& [id, model] : models)
+    if (model->current()->streams.ready() == 0) {
+      x.respond(openai::unavailable(
+        "the model \"" + model->name() + "\" is being loaded", 1));
+      return;
+    }
+  x.respond_json("{\"status\":\"ready\"}");
+}
+
+} // namespace
+
+void answer(http_question what, runtime::http_exchange& x,
+            const served_models& models, const gateway_counts& counts) {
+  switch (what) {
+  case http_question::models:
+    return answer_models(x, models);
+  case http_question::model:
+    return answer_model(x, models);
+  case http_question::ready:
+    return answer_ready(x, models);
+  default:
+    x.respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
+              metrics_text(counts, models));
+  }
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,18 @@
+// actors/gateway/gateway_answers.hpp -- what a gateway knows at once: models, and
+// whether they are ready.
+//
+// Threads: the gateway's.
+#pragma once
+
+#include "actors/gateway/gateway.hpp"
+#include "actors/gateway/gateway_metrics.hpp"
+
+namespace shoal::actors {
+
+using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
+
+/// @pre `what` is one of those after apply_template
+void answer(http_question what, runtime::http_exchange& x,
+            const served_models& models, const gateway_counts& counts);
+
+} // namespace shoal::actors
