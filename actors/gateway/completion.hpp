@@ -21,7 +21,9 @@
 #include "runtime/model/decode/token_text.hpp"
 #include "runtime/openai/completion_response.hpp"
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +32,9 @@ namespace shoal::actors {
 class completion {
 public:
   /// @param by may be null: then choices have no text
-  /// @param skip tokens that the client has; 0 if there are several choices
   completion(std::shared_ptr<runtime::http_exchange> exchange,
-             openai::generation_options options, openai::completion_head head,
-             std::shared_ptr<const model::tokenizer> by,
-             std::vector<completion_prompt> prompts, std::uint64_t skip = 0);
+             text_request asked, openai::completion_head head,
+             std::shared_ptr<const model::tokenizer> by);
 
   std::size_t choices() const noexcept { return choices_.size(); }
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
@@ -80,9 +80,12 @@ private:
   struct choice {
     explicit choice(model::token_text t) : text(std::move(t)) {}
     model::token_text text;
-    std::string all;                 ///< without events: the text so far
-    std::size_t characters = 0;      ///< of the text so far
-    openai::logprobs logprobs;       ///< without events
+    std::string all; ///< without events: the text so far
+    std::optional<openai::answer_parser> parser; ///< of a chat
+    std::string reasoning;                       ///< without events
+    std::vector<openai::tool_call> calls;        ///< the same
+    std::size_t characters = 0;                  ///< of the text so far
+    openai::logprobs logprobs;                   ///< without events
     std::vector<core::token_id> ids; ///< without events, if asked for
     openai::finish_reason finish = openai::finish_reason::none;
     bool over = false;
@@ -98,6 +101,8 @@ private:
                  std::size_t& offset) const;
   std::string text_of(core::token_id id) const;
   std::string name_of(core::token_id id) const;
+  /// The text of a token, as far as it can be told now.
+  std::string next_text(choice& c, core::token_id id);
   runtime::http_write event(const std::string& json);
   void complete();
 
@@ -107,6 +112,8 @@ private:
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;
   std::vector<choice> choices_;
+  /// Special tokens that mark calls and thoughts, and so have a text here.
+  std::map<core::token_id, std::string> marks_;
   std::size_t left_ = 0; ///< choices that are not over
   openai::usage used_;
   std::uint64_t events_ = 0; ///< or tokens

@@ -104,37 +104,71 @@ rendered(openai::conversation asked, const prompt_model& model,
                          "messages", "template_error");
 }
 
+namespace {
+
+std::variant<std::vector<core::token_id>, api_error>
+tokens_of(const jinja::marked_text& text, const prompt_model& model) {
+  auto ids = model::text_encoder(*model.text->tokenizer)
+               .encode(text.bytes, false, text.foreign);
+  if (!ids)
+    return invalid_request("messages: " + ids.message(), "messages");
+  return *std::move(ids);
+}
+
+/// By what the model's template itself writes of earlier calls and thoughts.
+openai::answer_format format_of(const model::chat_template& chat, bool tools,
+                                std::string_view prompt) {
+  using openai::call_format;
+  openai::answer_format out;
+  out.thinks = chat.mentions("</think>");
+  const std::size_t end = prompt.find_last_not_of(" \n") + 1;
+  out.begins_thinking =
+    out.thinks && prompt.substr(0, end).ends_with("<think>");
+  if (!tools)
+    return out;
+  if (chat.mentions("[TOOL_CALLS]"))
+    out.calls = call_format::mistral;
+  else if (chat.mentions("<tool_call>"))
+    out.calls = call_format::hermes;
+  else if (chat.mentions("\"parameters\"") || chat.mentions("<|python_tag|>"))
+    out.calls = call_format::llama;
+  return out;
+}
+
+} // namespace
+
 std::variant<std::vector<core::token_id>, api_error>
 tokens_of(openai::conversation asked, const prompt_model& model,
           const std::tm& now) {
   auto text = rendered(std::move(asked), model, now);
   if (auto* wrong = std::get_if<api_error>(&text))
     return std::move(*wrong);
-  const auto& marked = std::get<jinja::marked_text>(text);
-  auto ids = model::text_encoder(*model.text->tokenizer)
-               .encode(marked.bytes, false, marked.foreign);
-  if (!ids)
-    return invalid_request("messages: " + ids.message(), "messages");
-  return *std::move(ids);
+  return tokens_of(std::get<jinja::marked_text>(text), model);
 }
 
-std::variant<completion_prompt, api_error>
+std::variant<chat_prompt, api_error>
 prompt_of(openai::chat_request& asked, const prompt_model& model,
           const std::tm& now) {
-  auto ids = tokens_of(std::move(asked.asked), model, now);
+  auto text = rendered(std::move(asked.asked), model, now);
+  if (auto* wrong = std::get_if<api_error>(&text))
+    return std::move(*wrong);
+  const auto& marked = std::get<jinja::marked_text>(text);
+  auto ids = tokens_of(marked, model);
   if (auto* wrong = std::get_if<api_error>(&ids))
     return std::move(*wrong);
-  completion_prompt out;
-  out.ids = std::get<std::vector<core::token_id>>(std::move(ids));
-  if (out.ids.empty())
+  chat_prompt out;
+  out.format = format_of(*model.text->chat, asked.tools_allowed, marked.bytes);
+  out.prompt.ids = std::get<std::vector<core::token_id>>(std::move(ids));
+  const std::size_t tokens = out.prompt.ids.size();
+  if (tokens == 0)
     return invalid_request("messages: the model's chat template makes no text",
                            "messages");
-  if (!asked.max_tokens_given && out.ids.size() < model.config.context)
+  if (!asked.max_tokens_given && tokens < model.config.context)
     asked.max_tokens = std::uint32_t(std::min<std::uint64_t>(
-      model.config.context - out.ids.size(),
+      model.config.context - tokens,
       model.text->defaults.max_tokens.value_or(UINT32_MAX)));
-  if (auto wrong = too_long(out.ids.size(), std::max(1u, asked.max_tokens),
-                            model, "messages"))
+  if (auto wrong =
+        too_long(tokens, std::max(1u, asked.max_tokens), model, "messages"))
     return *std::move(wrong);
   return out;
 }

@@ -8,6 +8,7 @@
 #include "actors/gateway/prompt_model.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/http/http_exchange.hpp"
+#include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/chat_request.hpp"
 #include "runtime/openai/completion_request.hpp"
 
@@ -40,8 +41,13 @@ std::variant<std::vector<core::token_id>, openai::api_error>
 tokens_of(openai::conversation asked, const prompt_model& model,
           const std::tm& now);
 
-/// The prompt of a chat; sets max_tokens where it was not given.
-std::variant<completion_prompt, openai::api_error>
+/// The prompt of a chat, and what its answer may look like; sets max_tokens where
+/// it was not given.
+struct chat_prompt {
+  completion_prompt prompt;
+  openai::answer_format format;
+};
+std::variant<chat_prompt, openai::api_error>
 prompt_of(openai::chat_request& asked, const prompt_model& model,
           const std::tm& now);
 

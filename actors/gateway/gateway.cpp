@@ -513,10 +513,9 @@ private:
     r.came = steady_now();
     r.model = model;
     r.version = version;
+    const core::sampling_wish how = asked.how;
     r.answer = std::make_shared<completion>(
-      x, std::move(asked.options), std::move(head),
-      std::shared_ptr<const model::tokenizer>(model->text()->tokenizer),
-      std::move(asked.prompts), asked.skip);
+      x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
@@ -549,8 +548,8 @@ private:
         std::max(1u, max_tokens); // the prompt's scores come with it
       a.scored = scored;
       a.ends = model->ends_of(answer->request());
-      a.how = asked.how;
-      a.how.seed = asked.how.seed + i % n;
+      a.how = how;
+      a.how.seed = how.seed + i % n;
       apply(*version,
             version->streams.accept(ids[i], std::move(a), steady_now()));
     }

@@ -75,18 +75,21 @@ private:
   }
 
   /// What completions and chats share.
-  result
-  finish(const openai::generation_options& options, bool chat,
-         std::vector<completion_prompt> prompts, const prompt_model& model) {
+  result finish(const openai::generation_options& options, bool chat,
+                std::vector<completion_prompt> prompts,
+                const prompt_model& model, openai::answer_format format = {}) {
     auto skip = skip_of(request_, options, prompts.size() * options.n);
     if (auto* wrong = std::get_if<api_error>(&skip))
       return std::move(*wrong);
     auto how = sampling_of(options, model);
     if (auto* wrong = std::get_if<api_error>(&how))
       return std::move(*wrong);
-    text_request out{options, chat, std::move(prompts),
+    text_request out{options,
+                     chat,
+                     std::move(prompts),
                      std::get<std::uint64_t>(skip),
-                     std::get<core::sampling_wish>(std::move(how))};
+                     std::get<core::sampling_wish>(std::move(how)),
+                     format};
     out.how.seed = seed_of(request_, options, random_);
     return out;
   }
@@ -105,8 +108,8 @@ private:
     auto prompt = prompt_of(asked, model, local_time());
     if (auto* wrong = std::get_if<api_error>(&prompt))
       return std::move(*wrong);
-    return finish(asked, true, {std::get<completion_prompt>(std::move(prompt))},
-                  model);
+    auto& made = std::get<chat_prompt>(prompt);
+    return finish(asked, true, {std::move(made.prompt)}, model, made.format);
   }
 
   static api_error no_text(const prompt_model& model) {

@@ -22,6 +22,7 @@ struct text_request {
   std::vector<completion_prompt> prompts;
   std::uint64_t skip = 0; ///< tokens that the client has
   core::sampling_wish how;
+  openai::answer_format format; ///< of a chat's answer
 };
 
 /// The files of its model are not here yet.

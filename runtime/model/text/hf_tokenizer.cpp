@@ -8,6 +8,7 @@
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace shoal::model::text {
@@ -254,10 +255,11 @@ namespace {
 std::vector<core::text_range>
 within(std::span<const core::text_range> ranges, const section& of) {
   std::vector<core::text_range> out;
-  for (const core::text_range& r : ranges)
-    if (r.first < of.last && of.first < r.last)
-      out.push_back({std::max(r.first, of.first) - of.first,
-                     std::min(r.last, of.last) - of.first});
+  for (auto r = std::ranges::upper_bound(ranges, of.first, {},
+                                         &core::text_range::last);
+       r != ranges.end() && r->first < of.last; ++r)
+    out.push_back({std::max(r->first, of.first) - of.first,
+                   std::min(r->last, of.last) - of.first});
   return out;
 }
 

@@ -31,12 +31,11 @@ void marked_text::append(const marked_text& more) {
 
 marked_text marked_text::part(std::size_t first, std::size_t last) const {
   marked_text out{bytes.substr(first, last - first), {}};
-  for (const text_range& r : foreign) {
-    const std::size_t from = std::max(r.first, first);
-    const std::size_t to = std::min(r.last, last);
-    if (from < to)
-      out.foreign.push_back({from - first, to - first});
-  }
+  // A text may have very many ranges, and be cut into very many parts.
+  for (auto r = std::ranges::upper_bound(foreign, first, {}, &text_range::last);
+       r != foreign.end() && r->first < last; ++r)
+    out.foreign.push_back(
+      {std::max(r->first, first) - first, std::min(r->last, last) - first});
   return out;
 }
 
