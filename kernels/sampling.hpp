@@ -1,7 +1,7 @@
 // kernels/sampling.hpp -- the choice of the next token.
 //
-// Order: repetition penalty, temperature, top-k, top-p, min-p, then one draw,
-// as in transformers. With temperature 0 the largest logit is taken (the
+// Order: bias, repetition penalty, frequency and presence penalty, temperature,
+// top-k, top-p, min-p, then one draw, as in transformers and vLLM. With temperature 0 the largest logit is taken (the
 // lowest id among equals) and the generator is not used.
 //
 // Shapes:    V words in the vocabulary.
@@ -30,6 +30,17 @@ struct sampling_generator {
   after(std::uint64_t seed, std::uint64_t draws) noexcept;
 };
 
+/// What is added to the logit of a token.
+struct token_bias {
+  token_id id = 0;
+  float bias = 0;
+};
+/// How often a token was chosen before.
+struct token_count {
+  token_id id = 0;
+  std::uint32_t count = 0;
+};
+
 struct sampling_options {
   float temperature = 1.0f; ///< 0 = greedy; higher is more random
   std::uint32_t top_k = 0;  ///< keep the k most probable; 0 = all
@@ -38,7 +49,12 @@ struct sampling_options {
   /// Positive logits of `seen` are divided by it, others multiplied by it;
   /// 1 = no change. Above 1 means fewer repetitions.
   float repetition_penalty = 1.0f;
-  vector_view<const token_id> seen = {}; ///< each id once, in any order
+  vector_view<const token_id> seen = {};     ///< each id once, in any order
+  vector_view<const token_bias> biases = {}; ///< each id once; finite
+  /// Logits of `chosen` lose frequency_penalty * count + presence_penalty.
+  float frequency_penalty = 0.0f;
+  float presence_penalty = 0.0f;
+  vector_view<const token_count> chosen = {}; ///< each id once, counts above 0
 };
 
 struct sampled_token {
@@ -52,7 +68,7 @@ inline constexpr std::size_t likely_tokens_max = 20;
 /// Part of kernels::backend.
 struct sampling_ops {
   /// @pre V >= 1, temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1, the
-  /// penalty is above 0, seen ids are below V; no logit is NaN
+  /// repetition penalty is above 0, all ids are below V; no logit is NaN
   virtual sampled_token
   sample(vector_view<const float> logits_V, const sampling_options& options,
          sampling_generator& generator) = 0;

@@ -49,6 +49,8 @@ public:
   /// Sums of the data that links bring, apart from the computation: one thread.
   virtual device_queue& reductions() = 0;
   virtual device_queue& disk() = 0; ///< blocking file work; backend unused
+  /// Rendering and tokenizing of clients' prompts: one thread; backend unused.
+  virtual device_queue& prompts() { return disk(); }
   virtual store& blobs() = 0;
   virtual job_log& log() = 0;
   virtual std::filesystem::path data_dir() const = 0;

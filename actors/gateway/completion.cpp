@@ -22,18 +22,39 @@ void append(openai::logprobs& to, openai::logprobs more) {
   move_all(to.text_offset, more.text_offset);
 }
 
+/// A call that has begun goes on.
+void append(std::vector<openai::tool_call>& to,
+            std::vector<openai::tool_call> more) {
+  for (openai::tool_call& c : more)
+    if (!to.empty() && to.back().index == c.index)
+      to.back().arguments += c.arguments;
+    else
+      to.push_back(std::move(c));
+}
+
+void append(openai::answer_parser::piece& to,
+            openai::answer_parser::piece more) {
+  to.reasoning += more.reasoning;
+  to.content += more.content;
+  append(to.calls, std::move(more.calls));
+}
+
 } // namespace
 
 completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
-                       openai::completion_request request,
-                       openai::completion_head head,
-                       std::shared_ptr<const model::tokenizer> by,
-                       std::vector<completion_prompt> prompts,
-                       std::uint64_t skip)
-  : exchange_(std::move(exchange)), request_(std::move(request)),
-    head_(std::move(head)), by_(std::move(by)), prompts_(std::move(prompts)),
-    skip_(skip) {
+                       text_request asked, openai::completion_head head,
+                       std::shared_ptr<const model::tokenizer> by)
+  : exchange_(std::move(exchange)), request_(std::move(asked.options)),
+    head_(std::move(head)), format_(std::move(asked.format)),
+    seed_(asked.how.seed), by_(std::move(by)),
+    prompts_(std::move(asked.prompts)), skip_(asked.skip) {
   make_choices();
+  if (!head_.chat || !by_ || !by_->file())
+    return;
+  for (const char* mark : {"<think>", "</think>", "<tool_call>", "</tool_call>",
+                           "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]"})
+    if (const auto id = by_->file()->id_of(mark))
+      marks_.emplace(*id, mark);
 }
 
 void completion::make_choices() {
@@ -45,6 +66,8 @@ void completion::make_choices() {
       model::token_text text(by_.get(), request_.stop);
       text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
+      if (head_.chat)
+        c.parser.emplace(format_, seed_ + i);
       if (request_.echo) {
         c.all = p.text;
         c.characters = openai::characters(p.text);
@@ -52,6 +75,14 @@ void completion::make_choices() {
     }
   }
   left_ = choices_.size();
+}
+
+std::string completion::next_text(choice& c, core::token_id id) {
+  std::string out = c.text.push(id);
+  if (const auto at = marks_.find(id);
+      out.empty() && at != marks_.end() && !c.text.stopped())
+    out = at->second; // decoders leave out special tokens
+  return out;
 }
 
 bool completion::begin() {
@@ -62,13 +93,14 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  if ((!request_.echo && !request_.return_token_ids) || skip_ > 0
-      || wants_scores())
+  const bool tells = request_.echo || request_.return_token_ids || head_.chat;
+  if (!tells || skip_ > 0 || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
     told.index = std::uint32_t(i);
     told.text = choices_[i].all;
+    told.begins = true;
     if (request_.return_token_ids) {
       told.prompt_token_ids = prompt_of(i);
       told.token_ids.emplace();
@@ -180,6 +212,13 @@ completion::take(std::size_t index,
   if (c.over)
     return outcome::choice_over;
   std::string text;
+  openai::answer_parser::piece parsed;
+  const auto parse = [&](const std::string& more, bool told) {
+    if (!c.parser)
+      return;
+    if (auto piece = c.parser->push(more); told)
+      append(parsed, std::move(piece));
+  };
   std::vector<core::served_token> shown;
   std::vector<core::token_id> ids;
   const bool only_prompt = request_.max_tokens == 0;
@@ -193,14 +232,18 @@ completion::take(std::size_t index,
       ids.push_back(tokens[i].token);
     if (ends_it)
       break; // the token that ends a sequence has no text
-    const std::string piece = c.text.push(tokens[i].token);
+    const std::string piece = next_text(c, tokens[i].token);
+    parse(piece, !has_it);
     if (has_it)
       continue;
     text += piece;
     shown.push_back(tokens[i]);
   }
-  if (end != core::stream_end::none)
-    text += c.text.finish();
+  if (end != core::stream_end::none) {
+    const std::string rest = c.text.finish();
+    parse(rest, true);
+    text += rest;
+  }
   if (only_prompt)
     c.finish = openai::finish_reason::length;
   else if (c.text.stopped() || end == core::stream_end::stop)
@@ -208,16 +251,29 @@ completion::take(std::size_t index,
   else if (end == core::stream_end::length)
     c.finish = openai::finish_reason::length;
   c.over = c.finish != openai::finish_reason::none;
+  if (c.over && c.parser) {
+    append(parsed, c.parser->finish());
+    if (c.parser->called() && c.finish == openai::finish_reason::stop)
+      c.finish = openai::finish_reason::tool_calls;
+  }
   left_ -= c.over ? 1 : 0;
 
   openai::completion_choice told;
   told.index = std::uint32_t(index);
   if (request_.logprobs)
     told.logprobs = logprobs_of(c, text, shown);
+  if (c.parser) {
+    text = std::move(parsed.content);
+    told.reasoning = std::move(parsed.reasoning);
+    told.calls = std::move(parsed.calls);
+  }
   if (request_.stream)
     told.text = std::move(text);
-  else
+  else {
     c.all += text;
+    c.reasoning += told.reasoning;
+    append(c.calls, std::move(told.calls));
+  }
   const bool echoes = wants_scores() && !std::exchange(c.echoed, true);
   if (echoes)
     add_prompt(index, told, scored);
@@ -266,6 +322,8 @@ void completion::complete() {
     openai::completion_choice& told = all.emplace_back();
     told.index = std::uint32_t(i);
     told.text = std::move(choices_[i].all);
+    told.reasoning = std::move(choices_[i].reasoning);
+    told.calls = std::move(choices_[i].calls);
     told.finish = choices_[i].finish;
     if (request_.logprobs)
       told.logprobs = std::move(choices_[i].logprobs);

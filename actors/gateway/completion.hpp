@@ -1,5 +1,5 @@
-// actors/gateway/completion.hpp -- one request of /v1/completions, as it is
-// answered.
+// actors/gateway/completion.hpp -- one request of /v1/completions or
+// /v1/chat/completions, as it is answered.
 //
 // It has a choice for each prompt and n; each is a stream of the gateway. Tokens
 // come in, text goes out: as one answer, or as events. A choice ends by its
@@ -15,37 +15,32 @@
 //          events were sent, with an event that says why.
 #pragma once
 
+#include "actors/gateway/prompt_work.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/model/decode/token_text.hpp"
-#include "runtime/openai/completion_request.hpp"
 #include "runtime/openai/completion_response.hpp"
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace shoal::actors {
 
-struct completion_prompt {
-  std::vector<core::token_id> ids;
-  std::string text; ///< for echo
-};
-
 class completion {
 public:
   /// @param by may be null: then choices have no text
-  /// @param skip tokens that the client has; 0 if there are several choices
   completion(std::shared_ptr<runtime::http_exchange> exchange,
-             openai::completion_request request, openai::completion_head head,
-             std::shared_ptr<const model::tokenizer> by,
-             std::vector<completion_prompt> prompts, std::uint64_t skip = 0);
+             text_request asked, openai::completion_head head,
+             std::shared_ptr<const model::tokenizer> by);
 
   std::size_t choices() const noexcept { return choices_.size(); }
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
     return prompts_[choice / request_.n].ids;
   }
-  const openai::completion_request& request() const noexcept {
+  const openai::generation_options& request() const noexcept {
     return request_;
   }
   runtime::http_exchange& exchange() noexcept { return *exchange_; }
@@ -89,9 +84,12 @@ private:
   struct choice {
     explicit choice(model::token_text t) : text(std::move(t)) {}
     model::token_text text;
-    std::string all;                 ///< without events: the text so far
-    std::size_t characters = 0;      ///< of the text so far
-    openai::logprobs logprobs;       ///< without events
+    std::string all; ///< without events: the text so far
+    std::optional<openai::answer_parser> parser; ///< of a chat
+    std::string reasoning;                       ///< without events
+    std::vector<openai::tool_call> calls;        ///< the same
+    std::size_t characters = 0;                  ///< of the text so far
+    openai::logprobs logprobs;                   ///< without events
     std::vector<core::token_id> ids; ///< without events, if asked for
     openai::finish_reason finish = openai::finish_reason::none;
     bool over = false;
@@ -108,15 +106,21 @@ private:
                  std::size_t& offset) const;
   std::string text_of(core::token_id id) const;
   std::string name_of(core::token_id id) const;
+  /// The text of a token, as far as it can be told now.
+  std::string next_text(choice& c, core::token_id id);
   runtime::http_write event(const std::string& json);
   void complete();
 
   std::shared_ptr<runtime::http_exchange> exchange_;
-  openai::completion_request request_;
+  openai::generation_options request_;
   openai::completion_head head_;
+  openai::answer_format format_; ///< of a chat's answer
+  std::uint64_t seed_ = 0;       ///< of the first choice
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;
   std::vector<choice> choices_;
+  /// Special tokens that mark calls and thoughts, and so have a text here.
+  std::map<core::token_id, std::string> marks_;
   std::size_t left_ = 0; ///< choices that are not over
   openai::usage used_;
   std::uint64_t events_ = 0; ///< or tokens

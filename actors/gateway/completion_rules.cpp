@@ -3,6 +3,7 @@
 
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
+#include "runtime/openai/completion_response.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,33 +12,49 @@
 
 namespace shoal::actors {
 
+using openai::api_error;
 using openai::invalid_request;
 
-std::variant<std::vector<completion_prompt>, openai::api_error>
-prompts_of(const openai::completion_request& asked, const served_model& model) {
+std::optional<api_error>
+too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
+         const prompt_model& model, const char* prompt_field) {
+  const std::uint64_t all = prompt_tokens + max_tokens;
+  const std::uint64_t context = model.config.context;
+  if (all <= context)
+    return std::nullopt;
+  const char* const field =
+    prompt_tokens >= context ? prompt_field : "max_tokens";
+  return invalid_request(
+    std::string(field) + ": the prompt has " + std::to_string(prompt_tokens)
+      + " tokens, with max_tokens " + std::to_string(all)
+      + "; the model's context has " + std::to_string(context),
+    field, "context_length_exceeded");
+}
+
+std::variant<std::vector<completion_prompt>, api_error>
+prompts_of(const openai::completion_request& asked, const prompt_model& model) {
   std::vector<completion_prompt> out;
   for (const openai::prompt& p : asked.prompts) {
     completion_prompt& to = out.emplace_back();
     if (const auto* ids = std::get_if<std::vector<openai::token_id>>(&p)) {
       to.ids = *ids;
-      if (!model::valid_ids(model.config().model, to.ids))
+      if (!model::valid_ids(model.config.model, to.ids))
         return invalid_request(
           "prompt: has an id that is not below "
-            + std::to_string(model.config().model.vocab_size),
+            + std::to_string(model.config.model.vocab_size),
           "prompt");
-      model::text_decoder text(model.text()->tokenizer.get());
+      model::text_decoder text(model.text->tokenizer.get());
       if (asked.echo)
         for (const auto id : to.ids)
           to.text += text.push(id);
-    } else if (!model.text()->tokenizer) {
+    } else if (!model.text->tokenizer) {
       return invalid_request(
-        "prompt: must be token ids, since the model has no "
-        "text: "
-          + model.text()->no_text,
+        "prompt: must be token ids, since the model has no text: "
+          + model.text->no_text,
         "prompt");
     } else {
       to.text = std::get<std::string>(p);
-      auto ids = model::text_encoder(*model.text()->tokenizer).encode(to.text);
+      auto ids = model::text_encoder(*model.text->tokenizer).encode(to.text);
       if (!ids)
         return invalid_request("prompt: " + ids.message(), "prompt");
       to.ids = *std::move(ids);
@@ -51,38 +68,148 @@ prompts_of(const openai::completion_request& asked, const served_model& model) {
                                + " tokens; it has "
                                + std::to_string(to.ids.size()),
                              "echo");
-    const std::uint64_t all = to.ids.size() + asked.max_tokens;
-    if (all <= model.config().context)
-      continue;
-    const char* const field =
-      to.ids.size() >= model.config().context ? "prompt" : "max_tokens";
-    return invalid_request(
-      std::string(field) + ": the prompt has " + std::to_string(to.ids.size())
-        + " tokens, with max_tokens " + std::to_string(all)
-        + "; the model's context has " + std::to_string(model.config().context),
-      field, "context_length_exceeded");
+    if (auto wrong = too_long(to.ids.size(), asked.max_tokens, model, "prompt"))
+      return *std::move(wrong);
   }
   return out;
 }
 
-core::sampling_wish sampling_of(const openai::completion_request& asked,
-                                const served_model& model) {
-  const model::generation_defaults& said = model.text()->defaults;
+std::variant<jinja::marked_text, api_error>
+rendered(openai::conversation asked, const prompt_model& model,
+         const std::tm& now) {
+  const model_text& text = *model.text;
+  if (!text.tokenizer)
+    return invalid_request("messages: the model has no text: " + text.no_text,
+                           "messages");
+  if (!text.chat)
+    return invalid_request("messages: the model has no chat template: "
+                             + text.no_chat + "; use /v1/completions",
+                           "messages", "no_chat_template");
+  jinja::text_template::fault why;
+  auto out =
+    text.chat->render({.messages = std::move(asked.messages),
+                       .tools = std::move(asked.tools),
+                       .documents = std::move(asked.documents),
+                       .variables = std::move(asked.variables),
+                       .add_generation_prompt = asked.add_generation_prompt,
+                       .continue_final_message = asked.continue_final_message,
+                       .now = now},
+                      why);
+  if (out)
+    return *std::move(out);
+  return invalid_request((why.by_template
+                            ? "messages: refused by the model's chat template: "
+                            : "messages: the model's chat template fails: ")
+                           + why.message,
+                         "messages", "template_error");
+}
+
+namespace {
+
+std::variant<std::vector<core::token_id>, api_error>
+tokens_of(const jinja::marked_text& text, const prompt_model& model) {
+  auto ids = model::text_encoder(*model.text->tokenizer)
+               .encode(text.bytes, false, text.foreign);
+  if (!ids)
+    return invalid_request("messages: " + ids.message(), "messages");
+  return *std::move(ids);
+}
+
+/// By what the model's template itself writes of earlier calls and thoughts.
+openai::answer_format format_of(const model::chat_template& chat, bool tools,
+                                std::string_view prompt) {
+  using openai::call_format;
+  openai::answer_format out;
+  out.thinks = chat.mentions("</think>");
+  const std::size_t end = prompt.find_last_not_of(" \n") + 1;
+  out.begins_thinking =
+    out.thinks && prompt.substr(0, end).ends_with("<think>");
+  if (!tools)
+    return out;
+  if (chat.mentions("[TOOL_CALLS]"))
+    out.calls = call_format::mistral;
+  else if (chat.mentions("<tool_call>"))
+    out.calls = call_format::hermes;
+  else if (chat.mentions("\"parameters\"") || chat.mentions("<|python_tag|>"))
+    out.calls = call_format::llama;
+  return out;
+}
+
+} // namespace
+
+std::variant<std::vector<core::token_id>, api_error>
+tokens_of(openai::conversation asked, const prompt_model& model,
+          const std::tm& now) {
+  auto text = rendered(std::move(asked), model, now);
+  if (auto* wrong = std::get_if<api_error>(&text))
+    return std::move(*wrong);
+  return tokens_of(std::get<jinja::marked_text>(text), model);
+}
+
+std::variant<chat_prompt, api_error>
+prompt_of(openai::chat_request& asked, const prompt_model& model,
+          const std::tm& now) {
+  auto text = rendered(std::move(asked.asked), model, now);
+  if (auto* wrong = std::get_if<api_error>(&text))
+    return std::move(*wrong);
+  const auto& marked = std::get<jinja::marked_text>(text);
+  auto ids = tokens_of(marked, model);
+  if (auto* wrong = std::get_if<api_error>(&ids))
+    return std::move(*wrong);
+  chat_prompt out;
+  out.format = format_of(*model.text->chat, asked.tools_allowed, marked.bytes);
+  out.prompt.ids = std::get<std::vector<core::token_id>>(std::move(ids));
+  const std::size_t tokens = out.prompt.ids.size();
+  if (tokens == 0)
+    return invalid_request("messages: the model's chat template makes no text",
+                           "messages");
+  if (!asked.max_tokens_given && tokens < model.config.context)
+    asked.max_tokens = std::uint32_t(std::min<std::uint64_t>(
+      model.config.context - tokens,
+      model.text->defaults.max_tokens.value_or(UINT32_MAX)));
+  if (auto wrong =
+        too_long(tokens, std::max(1u, asked.max_tokens), model, "messages"))
+    return *std::move(wrong);
+  return out;
+}
+
+std::variant<core::sampling_wish, api_error>
+sampling_of(const openai::generation_options& asked,
+            const prompt_model& model) {
+  const model::generation_defaults& said = model.text->defaults;
+  const auto vocabulary = std::uint32_t(model.config.model.vocab_size);
   core::sampling_wish out;
   out.temperature =
     double(asked.temperature.value_or(said.temperature.value_or(1)));
-  out.top_k = std::min(asked.top_k.value_or(said.top_k.value_or(0)),
-                       std::uint32_t(model.config().model.vocab_size));
+  out.top_k =
+    std::min(asked.top_k.value_or(said.top_k.value_or(0)), vocabulary);
   out.top_p = double(asked.top_p.value_or(said.top_p.value_or(1)));
   out.min_p = double(asked.min_p.value_or(said.min_p.value_or(0)));
   out.repetition_penalty = double(
     asked.repetition_penalty.value_or(said.repetition_penalty.value_or(1)));
   out.logprobs = asked.logprobs.value_or(0);
+  out.frequency_penalty = double(asked.frequency_penalty.value_or(0));
+  out.presence_penalty = double(asked.presence_penalty.value_or(0));
+  const auto known = [&](openai::token_id id) {
+    return std::uint32_t(id) < vocabulary;
+  };
+  for (const auto& [id, bias] : asked.biases) {
+    if (!known(id))
+      return invalid_request("logit_bias: has the id " + std::to_string(id)
+                               + ", which is not below "
+                               + std::to_string(vocabulary),
+                             "logit_bias");
+    out.biases.push_back({id, double(bias)});
+  }
+  if (!std::ranges::all_of(asked.stop_token_ids, known))
+    return invalid_request("stop_token_ids: has an id that is not below "
+                             + std::to_string(vocabulary),
+                           "stop_token_ids");
   return out;
 }
 
 std::uint64_t
-seed_of(const runtime::http_request& x, const openai::completion_request& asked,
+seed_of(const runtime::http_request& x, const openai::generation_options& asked,
         std::uint64_t random) {
   if (asked.seed)
     return *asked.seed;
@@ -95,9 +222,9 @@ seed_of(const runtime::http_request& x, const openai::completion_request& asked,
   return out;
 }
 
-std::variant<std::uint64_t, openai::api_error>
-skip_of(const runtime::http_request& x,
-        const openai::completion_request& asked) {
+std::variant<std::uint64_t, api_error>
+skip_of(const runtime::http_request& x, const openai::generation_options& asked,
+        std::size_t choices) {
   const std::string* const last = x.header("last-event-id");
   if (!last)
     return std::uint64_t{0};
@@ -105,7 +232,7 @@ skip_of(const runtime::http_request& x,
   const auto number = openai::parse_event_id(*last);
   if (!number)
     return invalid_request("Last-Event-ID: is no number of an event", field);
-  if (!asked.stream || asked.prompts.size() * asked.n != 1)
+  if (!asked.stream || choices != 1)
     return invalid_request("Last-Event-ID: a stream of one choice can be "
                            "continued, and nothing else",
                            field);

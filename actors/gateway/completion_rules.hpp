@@ -1,38 +1,78 @@
 // actors/gateway/completion_rules.hpp -- what of a request depends on its model.
 //
-// openai::parse_completion() has checked the rest.
+// openai::parse_completion() and its like have checked the rest.
 //
 // Threads: any. Errors: an api_error that names the field.
 #pragma once
 
-#include "actors/gateway/completion.hpp"
-#include "actors/gateway/served_model.hpp"
+#include "actors/gateway/prompt_model.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
+#include "runtime/http/http_exchange.hpp"
+#include "runtime/openai/answer_parser.hpp"
+#include "runtime/openai/chat_request.hpp"
+#include "runtime/openai/completion_request.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
 namespace shoal::actors {
 
-/// The prompts as tokens. @pre the model's text() is there
+struct completion_prompt {
+  std::vector<core::token_id> ids;
+  std::string text; ///< for echo
+};
+
+/// The prompts as tokens. @pre the model's text is there
 std::variant<std::vector<completion_prompt>, openai::api_error>
-prompts_of(const openai::completion_request& asked, const served_model& model);
+prompts_of(const openai::completion_request& asked, const prompt_model& model);
+
+/// A conversation as the model's template writes it.
+/// @param now  for the template
+std::variant<jinja::marked_text, openai::api_error>
+rendered(openai::conversation asked, const prompt_model& model,
+         const std::tm& now);
+
+/// The same as tokens. Special tokens are those that the template writes: what a
+/// client writes is text.
+std::variant<std::vector<core::token_id>, openai::api_error>
+tokens_of(openai::conversation asked, const prompt_model& model,
+          const std::tm& now);
+
+/// The prompt of a chat, and what its answer may look like; sets max_tokens where
+/// it was not given.
+struct chat_prompt {
+  completion_prompt prompt;
+  openai::answer_format format;
+};
+std::variant<chat_prompt, openai::api_error>
+prompt_of(openai::chat_request& asked, const prompt_model& model,
+          const std::tm& now);
+
+/// Whether a prompt and max_tokens fit into the model's context.
+/// @param prompt_field  the name of the field that has the prompt
+std::optional<openai::api_error>
+too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
+         const prompt_model& model, const char* prompt_field);
 
 /// How tokens are drawn, but for the seed: as asked, else as the model's files
 /// say.
-core::sampling_wish
-sampling_of(const openai::completion_request& asked, const served_model& model);
+std::variant<core::sampling_wish, openai::api_error>
+sampling_of(const openai::generation_options& asked, const prompt_model& model);
 
 /// The seed that was asked for; else one that follows from the Idempotency-Key, so
 /// that a request that is sent again gets the same tokens, also from another
 /// gateway; else `random`.
 std::uint64_t
-seed_of(const runtime::http_request& x, const openai::completion_request& asked,
+seed_of(const runtime::http_request& x, const openai::generation_options& asked,
         std::uint64_t random);
 
 /// Tokens that the client has from before, by Last-Event-ID.
+/// @param choices  of the answer
 std::variant<std::uint64_t, openai::api_error>
-skip_of(const runtime::http_request& x,
-        const openai::completion_request& asked);
+skip_of(const runtime::http_request& x, const openai::generation_options& asked,
+        std::size_t choices);
 
 } // namespace shoal::actors

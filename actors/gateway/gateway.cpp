@@ -1,8 +1,8 @@
 // actors/gateway/gateway.cpp -- requests to streams, tokens to answers.
 #include "actors/gateway/gateway.hpp"
 
+#include "actors/gateway/client_watcher.hpp"
 #include "actors/gateway/completion.hpp"
-#include "actors/gateway/completion_rules.hpp"
 #include "actors/gateway/gateway_answers.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 #include "actors/gateway/next_version.hpp"
@@ -14,6 +14,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
+#include "runtime/work/device_queue.hpp"
 
 #include <caf/all.hpp>
 
@@ -30,6 +31,10 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 /// Requests that wait for a model's files.
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
+/// Requests that wait for the thread for prompts, and bytes of their bodies (but
+/// one may always wait).
+constexpr std::size_t prompts_waiting_max = 1024;
+constexpr std::size_t prompt_bytes_waiting_max = 64u << 20;
 
 } // namespace
 } // namespace shoal::actors
@@ -43,24 +48,6 @@ std::uint64_t random_number() {
   std::random_device from;
   return (std::uint64_t(from()) << 32) | from();
 }
-
-/// Tells the gateway of what becomes of a client.
-class client_watcher final : public runtime::http_watcher {
-public:
-  client_watcher(caf::actor_addr gateway, std::uint64_t request)
-    : gateway_(std::move(gateway)), request_(request) {}
-  void closed() override { tell(client_left{request_}); }
-  void writable() override { tell(client_ready{request_}); }
-
-private:
-  template <class Message>
-  void tell(Message m) {
-    if (const auto to = caf::actor_cast<caf::actor>(gateway_))
-      caf::anon_send(to, m);
-  }
-  caf::actor_addr gateway_;
-  std::uint64_t request_;
-};
 
 class gateway_actor final : public caf::event_based_actor {
 public:
@@ -310,28 +297,8 @@ private:
       streams_.erase(at);
       r.streams.erase(e.stream);
     }
-    switch (e.end) {
-    case core::stream_end::too_long:
-      return fail(s.request,
-                  openai::invalid_request(
-                    "the prompt and max_tokens have more tokens than the cache "
-                    "of the model has room for ("
-                      + std::to_string(version.streams.room()) + ")",
-                    "prompt", "context_length_exceeded"));
-    case core::stream_end::busy:
-      return fail(s.request, openai::rate_limited(
-                               "too many requests wait for this model", 1));
-    case core::stream_end::broken:
-      return fail(s.request, openai::server_error(
-                               "the model's output is not a number: its "
-                               "weights are broken"));
-    case core::stream_end::deadly:
-      return fail(s.request,
-                  openai::server_error("the request was given up: peers have "
-                                       "failed while they computed it"));
-    default:
-      break;
-    }
+    if (const auto why = why_ended(e.end, version))
+      return fail(s.request, *why);
     using outcome = completion::outcome;
     switch (r.answer->take(s.choice, e.tokens, e.end, e.scored)) {
     case outcome::goes_on:
@@ -418,8 +385,9 @@ private:
   /// A line about a request: there may be any number of them.
   void told(const served_model& model, const runtime::http_exchange& x,
             const std::string& text) {
-    node_.log().add_passing(model.entry().id,
-                            line(x.request().client + " completions " + text));
+    node_.log().add_passing(
+      model.entry().id,
+      line(x.request().client + " " + x.request().path + " " + text));
   }
 
   /// A line for commands that follow the job at this node.
@@ -467,68 +435,89 @@ private:
       m.exchange->respond(openai::unavailable("the node is starting", 1));
       return;
     }
-    switch (m.what) {
-    case http_question::completion:
-      return on_completion(m.exchange);
-    case http_question::models:
-      return answer_models(*m.exchange, models_);
-    case http_question::model:
-      return answer_model(*m.exchange, models_);
-    case http_question::ready:
-      return answer_ready(*m.exchange, models_);
-    case http_question::metrics:
-      m.exchange->respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
-                          metrics_text(counts_, models_));
+    if (m.what > http_question::apply_template)
+      return answer(m.what, *m.exchange, models_, counts_);
+    ++counts_.requests;
+    const std::size_t bytes = m.exchange->request().body.size();
+    if (prompts_waiting_ >= prompts_waiting_max
+        || (prompts_waiting_ > 0
+            && prompt_bytes_ + bytes > prompt_bytes_waiting_max)) {
+      m.exchange->respond(
+        openai::rate_limited("too many prompts wait to be tokenized", 1));
+      return;
     }
+    prepare_prompt(m);
   }
 
-  void on_completion(const std::shared_ptr<runtime::http_exchange>& x) {
-    ++counts_.requests;
-    auto parsed = openai::parse_completion(x->request().body);
-    if (const auto* wrong = std::get_if<openai::api_error>(&parsed))
-      return void(x->respond(*wrong));
-    auto& asked = std::get<openai::completion_request>(parsed);
-    const auto model = model_named(models_, asked.model);
+  /// A long prompt takes long: others' tokens do not wait for it.
+  void prepare_prompt(const http_ask& m) {
+    ++prompts_waiting_;
+    const std::size_t bytes = m.exchange->request().body.size();
+    prompt_bytes_ += bytes;
+    prompt_models all;
+    for (const auto& [id, model] : models_)
+      all.push_back(model->prompt());
+    const auto out = std::make_shared<prompt_answer>();
+    node_.prompts().submit(
+      [out, m, all = std::move(all),
+       random = random_number()](kernels::backend&) {
+        *out = prepare(m.what, m.exchange->request(), all, random);
+      },
+      [this, out, m, bytes, post = post_] {
+        post([this, out, m, bytes] {
+          --prompts_waiting_;
+          prompt_bytes_ -= bytes;
+          on_prepared(m, std::move(*out));
+        });
+      });
+  }
+
+  void on_prepared(const http_ask& m, prompt_answer out) {
+    const auto& x = m.exchange;
+    if (const auto* json = std::get_if<std::string>(&out.what))
+      return void(x->respond_json(*json));
+    const auto model = find(out.model);
+    if (const auto* wrong = std::get_if<openai::api_error>(&out.what))
+      return model ? refuse(*x, *model, *wrong) : void(x->respond(*wrong));
     if (!model)
-      return void(x->respond(openai::model_not_found(asked.model)));
+      return void(x->respond(openai::model_not_found(out.model)));
+    if (auto* asked = std::get_if<text_request>(&out.what))
+      return start(x, std::move(*asked), model);
     if (model->text())
-      return start(x, std::move(asked), model);
+      return prepare_prompt(m); // they have come meanwhile
     if (model->waiting.size() >= waiting_requests_max) {
       x->respond(openai::rate_limited("the model is being loaded", 1));
       return;
     }
-    model->waiting.push_back([this, x] { on_completion(x); });
+    model->waiting.push_back([this, m] { prepare_prompt(m); });
+  }
+
+  std::shared_ptr<served_model> find(const std::string& name) const {
+    for (const auto& [id, model] : models_)
+      if (model->name() == name)
+        return model;
+    return nullptr;
   }
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
-             openai::completion_request asked,
-             const std::shared_ptr<served_model>& model) {
-    auto prompts = prompts_of(asked, *model);
-    if (const auto* wrong = std::get_if<openai::api_error>(&prompts))
-      return refuse(*x, *model, *wrong);
-    const auto skip = skip_of(x->request(), asked);
-    if (const auto* wrong = std::get_if<openai::api_error>(&skip))
-      return refuse(*x, *model, *wrong);
-    const core::sampling_wish how = sampling_of(asked, *model);
-    const std::uint64_t seed = seed_of(x->request(), asked, random_number());
+             text_request asked, const std::shared_ptr<served_model>& model) {
     openai::completion_head head;
     const std::uint64_t id = ++last_;
-    head.id = "cmpl-" + core::job_text(id);
+    head.chat = asked.chat;
+    head.id = (asked.chat ? "chatcmpl-" : "cmpl-") + core::job_text(id);
     head.created = unix_ms() / 1000;
     head.model = model->name();
     const auto version = model->current();
-    if (model->config().follows != 0)
-      head.system_fingerprint = fingerprint_of(*model, *version);
-    const std::uint32_t max_tokens = asked.max_tokens, n = asked.n;
+    head.system_fingerprint = fingerprint_of(*model, *version);
+    const std::uint32_t max_tokens = asked.options.max_tokens,
+                        n = asked.options.n;
     request r;
     r.came = steady_now();
     r.model = model;
     r.version = version;
+    const core::sampling_wish how = asked.how;
     r.answer = std::make_shared<completion>(
-      x, std::move(asked), std::move(head),
-      std::shared_ptr<const model::tokenizer>(model->text()->tokenizer),
-      std::get<std::vector<completion_prompt>>(std::move(prompts)),
-      std::get<std::uint64_t>(skip));
+      x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
@@ -549,10 +538,9 @@ private:
       a.tokens_max =
         std::max(1u, max_tokens); // the prompt's scores come with it
       a.scored = scored;
-      if (!r.answer->request().ignore_eos)
-        a.ends = model->ends();
+      a.ends = model->ends_of(r.answer->request());
       a.how = how;
-      a.how.seed = seed + i % n;
+      a.how.seed = how.seed + i % n;
     }
     requests_.emplace(id, std::move(r));
     ask_streams(id);
@@ -587,6 +575,8 @@ private:
   std::uint64_t notes_ = 0;
   gateway_counts counts_;
   bool ticking_ = false;
+  std::size_t prompts_waiting_ = 0; ///< with the thread for prompts
+  std::size_t prompt_bytes_ = 0;    ///< of their requests
 };
 
 } // namespace

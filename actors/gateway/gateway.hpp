@@ -29,11 +29,15 @@
 namespace shoal::actors {
 
 enum class http_question : std::uint8_t {
-  completion, ///< POST /v1/completions
-  models,     ///< GET /v1/models
-  model,      ///< GET /v1/models/NAME
-  ready,      ///< GET /ready
-  metrics,    ///< GET /metrics
+  completion,     ///< POST /v1/completions
+  chat,           ///< POST /v1/chat/completions
+  tokenize,       ///< POST /tokenize
+  detokenize,     ///< POST /detokenize
+  apply_template, ///< POST /apply-template
+  models,         ///< GET /v1/models
+  model,          ///< GET /v1/models/NAME
+  ready,          ///< GET /ready
+  metrics,        ///< GET /metrics
 };
 
 struct http_ask {

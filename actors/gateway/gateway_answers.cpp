@@ -1,10 +1,7 @@
-// actors/gateway/gateway_answers.cpp -- cards of models.
+// actors/gateway/gateway_answers.cpp -- lists of models, /ready, /metrics.
 #include "actors/gateway/gateway_answers.hpp"
 
 #include "runtime/openai/completion_response.hpp"
-
-#include <string_view>
-#include <vector>
 
 namespace shoal::actors {
 
@@ -20,46 +17,76 @@ openai::model_card card_of(const served_model& m) {
   return out;
 }
 
-} // namespace
-
-std::shared_ptr<served_model>
-model_named(const served_models& all, const std::string& name) {
-  for (const auto& [id, model] : all)
-    if (model->name() == name)
-      return model;
-  return nullptr;
+void answer_models(runtime::http_exchange& x, const served_models& models) {
+  std::vector<openai::model_card> all;
+  for (const auto& [id, model] : models)
+    all.push_back(card_of(*model));
+  x.respond_json(openai::models_json(all));
 }
 
-void answer_models(runtime::http_exchange& x, const served_models& all) {
-  std::vector<openai::model_card> cards;
-  for (const auto& [id, model] : all)
-    cards.push_back(card_of(*model));
-  x.respond_json(openai::models_json(cards));
-}
-
-void answer_model(runtime::http_exchange& x, const served_models& all) {
+void answer_model(runtime::http_exchange& x, const served_models& models) {
   constexpr std::string_view before = "/v1/models/";
   const auto name = runtime::percent_decoded(
     std::string_view(x.request().path).substr(before.size()));
-  const auto model = name ? model_named(all, *name) : nullptr;
-  if (!model)
-    x.respond(openai::model_not_found(name.value_or(x.request().path)));
-  else
-    x.respond_json(openai::model_json(card_of(*model)));
+  for (const auto& [id, model] : models)
+    if (name && model->name() == *name) {
+      x.respond_json(openai::model_json(card_of(*model)));
+      return;
+    }
+  x.respond(openai::model_not_found(name.value_or(x.request().path)));
 }
 
-void answer_ready(runtime::http_exchange& x, const served_models& all) {
-  if (all.empty()) {
+void answer_ready(runtime::http_exchange& x, const served_models& models) {
+  if (models.empty()) {
     x.respond(openai::unavailable("no model is served", 1));
     return;
   }
-  for (const auto& [id, model] : all)
+  for (const auto& [id, model] : models)
     if (model->current()->streams.ready() == 0) {
       x.respond(openai::unavailable(
         "the model \"" + model->name() + "\" is being loaded", 1));
       return;
     }
   x.respond_json("{\"status\":\"ready\"}");
+}
+
+} // namespace
+
+void answer(http_question what, runtime::http_exchange& x,
+            const served_models& models, const gateway_counts& counts) {
+  switch (what) {
+  case http_question::models:
+    return answer_models(x, models);
+  case http_question::model:
+    return answer_model(x, models);
+  case http_question::ready:
+    return answer_ready(x, models);
+  default:
+    x.respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
+              metrics_text(counts, models));
+  }
+}
+
+std::optional<openai::api_error>
+why_ended(core::stream_end end, const served_version& version) {
+  switch (end) {
+  case core::stream_end::too_long:
+    return openai::invalid_request(
+      "the prompt and max_tokens have more tokens than the cache of the model "
+      "has room for ("
+        + std::to_string(version.streams.room()) + ")",
+      "prompt", "context_length_exceeded");
+  case core::stream_end::busy:
+    return openai::rate_limited("too many requests wait for this model", 1);
+  case core::stream_end::broken:
+    return openai::server_error(
+      "the model's output is not a number: its weights are broken");
+  case core::stream_end::deadly:
+    return openai::server_error("the request was given up: peers have failed "
+                                "while they computed it");
+  default:
+    return std::nullopt;
+  }
 }
 
 } // namespace shoal::actors

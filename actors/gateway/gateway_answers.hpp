@@ -1,29 +1,27 @@
-// actors/gateway/gateway_answers.hpp -- what a gateway answers of its models, apart
-// from completions.
+// actors/gateway/gateway_answers.hpp -- what a gateway knows at once: models, and
+// whether they are ready.
 //
 // Threads: the gateway's.
 #pragma once
 
-#include "actors/gateway/served_model.hpp"
-#include "runtime/http/http_exchange.hpp"
+#include "actors/gateway/gateway.hpp"
+#include "actors/gateway/gateway_metrics.hpp"
 
 #include <map>
 #include <memory>
-#include <string>
+#include <optional>
 
 namespace shoal::actors {
 
 using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
 
-/// Null: there is none of that name.
-std::shared_ptr<served_model>
-model_named(const served_models& all, const std::string& name);
+/// @pre `what` is one of those after apply_template
+void answer(http_question what, runtime::http_exchange& x,
+            const served_models& models, const gateway_counts& counts);
 
-/// /v1/models
-void answer_models(runtime::http_exchange& x, const served_models& all);
-/// /v1/models/NAME
-void answer_model(runtime::http_exchange& x, const served_models& all);
-/// /ready
-void answer_ready(runtime::http_exchange& x, const served_models& all);
+/// What a client is told where a stream has ended without its tokens; nothing for
+/// other ends.
+std::optional<openai::api_error>
+why_ended(core::stream_end end, const served_version& version);
 
 } // namespace shoal::actors

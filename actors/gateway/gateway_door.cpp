@@ -21,6 +21,17 @@ public:
     };
     routes->add("POST", "/v1/completions", ask(http_question::completion),
                 "application/json");
+    routes->add("POST", "/v1/chat/completions", ask(http_question::chat),
+                "application/json");
+    for (const char* before : {"", "/v1"}) {
+      const std::string path = before;
+      routes->add("POST", path + "/tokenize", ask(http_question::tokenize),
+                  "application/json");
+      routes->add("POST", path + "/detokenize", ask(http_question::detokenize),
+                  "application/json");
+    }
+    routes->add("POST", "/apply-template", ask(http_question::apply_template),
+                "application/json");
     routes->add("GET", "/v1/models", ask(http_question::models));
     routes->add("GET", "/v1/models/*", ask(http_question::model));
     routes->add("GET", "/ready", ask(http_question::ready));

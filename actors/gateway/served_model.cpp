@@ -55,6 +55,13 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
     out.no_text = "the model has no tokenizer";
   if (auto said = model::load_generation_config(folder); said)
     out.defaults = *said;
+  if (auto chat = model::load_chat_template(folder); !chat)
+    out.no_chat = chat.message();
+  else if (*chat)
+    out.chat = *std::move(*chat);
+  else
+    out.no_chat =
+      "neither tokenizer_config.json nor chat_template.jinja has one";
   fs::remove_all(folder, ignored);
   return out;
 }
@@ -112,10 +119,17 @@ std::size_t served_model::streams() const {
   return all;
 }
 
-std::vector<core::token_id> served_model::ends() const {
-  if (text_ && text_->defaults.eos_token_ids)
-    return *text_->defaults.eos_token_ids;
-  return config_.model.eos_token_ids;
+std::vector<core::token_id>
+served_model::ends_of(const openai::generation_options& asked) const {
+  std::vector<core::token_id> out = asked.stop_token_ids;
+  if (asked.ignore_eos)
+    return out;
+  const auto& own = text() && text()->defaults.eos_token_ids
+                      ? *text()->defaults.eos_token_ids
+                      : config().model.eos_token_ids;
+  out.insert(out.end(), own.begin(), own.end());
+  out.resize(std::min(out.size(), core::serving::ends_max));
+  return out;
 }
 
 void served_model::fetch_text(runtime::context& node,
@@ -136,7 +150,8 @@ void served_model::fetch_text(runtime::context& node,
       },
       [this, out, post, done] {
         post([this, out, done] {
-          text_ = out;
+          prompt_ =
+            std::make_shared<prompt_model>(prompt_model{name(), config(), out});
           done();
         });
       });

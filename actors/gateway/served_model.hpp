@@ -9,11 +9,10 @@
 #pragma once
 
 #include "actors/gateway/pipeline_scaler.hpp"
+#include "actors/gateway/prompt_model.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/serving/replay.hpp"
-#include "runtime/jobs/serve_config.hpp"
-#include "runtime/model/hf/generation_config.hpp"
-#include "runtime/model/text/tokenizer.hpp"
+#include "runtime/openai/generation_options.hpp"
 
 #include <functional>
 #include <memory>
@@ -26,13 +25,6 @@ class context;
 }
 
 namespace shoal::actors {
-
-/// What the files say of a model's text.
-struct model_text {
-  std::shared_ptr<const model::tokenizer> tokenizer; ///< null: none
-  std::string no_text; ///< why there is no tokenizer
-  model::generation_defaults defaults;
-};
 
 /// A version of a model: its streams, and how its pipelines are.
 struct served_version {
@@ -55,17 +47,25 @@ places_of(const core::job_entry& job, const core::assignment& a,
 class served_model {
 public:
   served_model(core::job_entry entry, runtime::serve_config config)
-    : scaler(config), entry_(std::move(entry)), config_(std::move(config)) {
+    : scaler(config), entry_(std::move(entry)),
+      prompt_(std::make_shared<prompt_model>(
+        prompt_model{entry_.name, std::move(config), nullptr})) {
     versions_.push_back(std::make_shared<served_version>());
     versions_.back()->is = core::served_versions(entry_).front();
   }
 
   const core::job_entry& entry() const noexcept { return entry_; }
-  const runtime::serve_config& config() const noexcept { return config_; }
+  const runtime::serve_config& config() const noexcept {
+    return prompt_->config;
+  }
   const std::string& name() const noexcept { return entry_.name; }
   /// Null until its files are here.
   const std::shared_ptr<const model_text>& text() const noexcept {
-    return text_;
+    return prompt_->text;
+  }
+  /// What other threads need of it.
+  const std::shared_ptr<const prompt_model>& prompt() const noexcept {
+    return prompt_;
   }
   /// Newest first; at least one.
   const std::vector<std::shared_ptr<served_version>>&
@@ -92,8 +92,9 @@ public:
     bool fetching = false; ///< its files
   } follows;
 
-  /// Tokens that end a sequence.
-  std::vector<core::token_id> ends() const;
+  /// Tokens that end the text of a request.
+  std::vector<core::token_id>
+  ends_of(const openai::generation_options& asked) const;
 
   /// Fetches and reads the files of its text; `done` runs by `post` each time that
   /// it has ended, with success if text() is set.
@@ -105,8 +106,7 @@ public:
 
 private:
   core::job_entry entry_;
-  runtime::serve_config config_;
-  std::shared_ptr<const model_text> text_;
+  std::shared_ptr<const prompt_model> prompt_;
   std::vector<std::shared_ptr<served_version>> versions_;
 };
 

@@ -72,12 +72,23 @@ core::served_token served(kernels::backend& device, logits_view logits_V,
 
 core::served_token choose(kernels::backend& device, const core::row_choice& c,
                           std::size_t behind, logits_view logits_V) {
-  const kernels::sampling_options how{float(c.how.temperature),
-                                      c.how.top_k,
-                                      float(c.how.top_p),
-                                      float(c.how.min_p),
-                                      float(c.how.repetition_penalty),
-                                      c.seen};
+  std::vector<kernels::token_bias> biases;
+  for (const core::token_bias& b : c.how.biases)
+    biases.push_back({b.token, float(b.bias)});
+  std::vector<kernels::token_count> counts;
+  for (const core::token_count& t : c.counts)
+    counts.push_back({t.token, t.count});
+  const kernels::sampling_options how{
+    .temperature = float(c.how.temperature),
+    .top_k = c.how.top_k,
+    .top_p = float(c.how.top_p),
+    .min_p = float(c.how.min_p),
+    .repetition_penalty = float(c.how.repetition_penalty),
+    .seen = c.seen,
+    .biases = biases,
+    .frequency_penalty = float(c.how.frequency_penalty),
+    .presence_penalty = float(c.how.presence_penalty),
+    .chosen = counts};
   auto random = kernels::sampling_generator::after(
     c.how.seed, c.drawn + std::uint32_t(behind));
   const auto chosen = device.sample(logits_V, how, random);
@@ -174,8 +185,15 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
     if (core::logits_of(r) > 0)
       w->asking.push_back(std::move(r));
   }
+  const auto has = [&](const auto& list) {
+    return std::ranges::all_of(list, [&](const auto& entry) {
+      return std::uint64_t(entry.token) < std::uint64_t(model.vocab_size);
+    });
+  };
   const auto good = [&](const core::serve_row& r) {
-    return (!r.choice || model::valid_ids(model, r.choice->seen))
+    return (!r.choice
+            || (model::valid_ids(model, r.choice->seen) && has(r.choice->counts)
+                && has(r.choice->how.biases)))
            && (!r.scores || model::valid_ids(model, r.scores->tokens));
   };
   if (!config_.model->cache->accepts(w->batch)

@@ -123,20 +123,32 @@ candidates filter(vector_view<const float> logits_V,
   return c;
 }
 
-/// The logits after the penalty; in `scratch`, if there is a penalty.
+/// The logits after bias and penalties; in `scratch`, if there are any.
 vector_view<const float>
 penalise(vector_view<const float> logits_V, const sampling_options& options,
          std::vector<float>& scratch) {
   SHOAL_KERNEL_ASSERT(options.repetition_penalty > 0);
-  if (options.repetition_penalty == 1 || options.seen.empty())
+  const bool repeats = options.repetition_penalty != 1 && !options.seen.empty();
+  const bool counts =
+    (options.frequency_penalty != 0 || options.presence_penalty != 0)
+    && !options.chosen.empty();
+  if (!repeats && !counts && options.biases.empty())
     return logits_V;
   scratch.assign(logits_V.data, logits_V.data + logits_V.size);
-  for (std::size_t i = 0; i != options.seen.size; ++i) {
-    const auto id = static_cast<std::size_t>(options.seen[i]);
-    SHOAL_KERNEL_ASSERT(id < scratch.size());
-    auto& x = scratch[id];
+  const auto logit = [&](token_id id) -> float& {
+    SHOAL_KERNEL_ASSERT(static_cast<std::size_t>(id) < scratch.size());
+    return scratch[static_cast<std::size_t>(id)];
+  };
+  for (std::size_t i = 0; i != options.biases.size; ++i)
+    logit(options.biases[i].id) += options.biases[i].bias;
+  for (std::size_t i = 0; repeats && i != options.seen.size; ++i) {
+    auto& x = logit(options.seen[i]);
     x = x > 0 ? x / options.repetition_penalty : x * options.repetition_penalty;
   }
+  for (std::size_t i = 0; counts && i != options.chosen.size; ++i)
+    logit(options.chosen[i].id) -=
+      options.frequency_penalty * static_cast<float>(options.chosen[i].count)
+      + options.presence_penalty;
   return scratch;
 }
 

@@ -146,6 +146,7 @@ void node::impl::start_services() {
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
+  prompts_ = make_io_device("shoal-prompts");
   records_ = make_io_device("shoal-records");
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
                               [this](const std::string& line) { say(line); });
@@ -222,6 +223,7 @@ void node::impl::start_wiring() {
   p.system = system_.get();
   p.device = device_.get();
   p.reductions = reductions_.get();
+  p.prompts = prompts_.get();
   p.disk = disk_.get();
   p.blobs = store_.get();
   p.log = journal_.get();
@@ -402,6 +404,8 @@ void node::impl::end_parts() {
     mesh_->close();
   if (reductions_)
     reductions_->close();
+  if (prompts_)
+    prompts_->close();
   if (device_)
     device_->close();
   if (disk_)

@@ -101,6 +101,7 @@ struct node_parts {
   caf::actor_system* system = nullptr;
   device_queue* device = nullptr;
   device_queue* reductions = nullptr;
+  device_queue* prompts = nullptr;
   device_queue* disk = nullptr;
   store* blobs = nullptr;
   job_log* log = nullptr;
@@ -154,6 +155,7 @@ public:
   device_queue& device() override { return *parts_.device; }
   device_queue& reductions() override { return *parts_.reductions; }
   device_queue& disk() override { return *parts_.disk; }
+  device_queue& prompts() override { return *parts_.prompts; }
   store& blobs() override { return *parts_.blobs; }
   job_log& log() override { return *parts_.log; }
   std::filesystem::path data_dir() const override { return parts_.data_dir; }

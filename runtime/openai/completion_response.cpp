@@ -61,6 +61,8 @@ json to_json(finish_reason reason) {
     return "stop";
   case finish_reason::length:
     return "length";
+  case finish_reason::tool_calls:
+    return "tool_calls";
   }
   return nullptr;
 }
@@ -81,6 +83,83 @@ json to_json(const std::vector<completion_choice>& choices) {
   return list;
 }
 
+/// One entry for each token.
+json to_chat_json(const logprobs& l) {
+  const auto entry = [](const std::string& token, std::optional<float> p) {
+    json out{{"token", token}, {"logprob", number(p.value_or(logprob_min))}};
+    // A part of a character goes by another name (token_text).
+    const bool named =
+      token.starts_with("bytes:") || token.starts_with("token_id:");
+    out["bytes"] = nullptr;
+    if (!named)
+      out["bytes"] = std::vector<std::uint8_t>(token.begin(), token.end());
+    return out;
+  };
+  json content = json::array();
+  for (std::size_t i = 0; i < l.tokens.size(); ++i) {
+    json one = entry(l.tokens[i], l.token_logprobs[i]);
+    one["top_logprobs"] = json::array();
+    if (l.top_logprobs[i])
+      for (const auto& [token, p] : *l.top_logprobs[i])
+        one["top_logprobs"].push_back(entry(token, p));
+    content.push_back(std::move(one));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+json to_json(const tool_call& c, bool chunk) {
+  json function = json::object();
+  if (!c.name.empty())
+    function["name"] = c.name;
+  function["arguments"] = c.arguments;
+  json out = json::object();
+  if (chunk)
+    out["index"] = c.index;
+  if (!c.id.empty())
+    out["id"] = c.id;
+  if (!c.name.empty())
+    out["type"] = "function";
+  out["function"] = std::move(function);
+  return out;
+}
+
+/// Reasoning goes by both of its names: vLLM's and DeepSeek's.
+json to_message(const completion_choice& c, bool chunk) {
+  json out = json::object();
+  if (!chunk || c.begins)
+    out["role"] = "assistant";
+  if (!chunk)
+    out["content"] =
+      c.text.empty() && !c.calls.empty() ? json(nullptr) : json(c.text);
+  else if (!c.text.empty() || c.begins)
+    out["content"] = c.text;
+  if (!c.reasoning.empty()) {
+    out["reasoning_content"] = c.reasoning;
+    out["reasoning"] = c.reasoning;
+  }
+  for (const tool_call& call : c.calls)
+    out["tool_calls"].push_back(to_json(call, chunk));
+  if (!chunk)
+    out["refusal"] = nullptr;
+  return out;
+}
+
+json to_chat_json(const std::vector<completion_choice>& choices, bool chunk) {
+  json list = json::array();
+  for (const completion_choice& c : choices) {
+    json one{{"index", c.index}};
+    one[chunk ? "delta" : "message"] = to_message(c, chunk);
+    one["logprobs"] = c.logprobs ? to_chat_json(*c.logprobs) : json(nullptr);
+    one["finish_reason"] = to_json(c.finish);
+    if (c.prompt_token_ids)
+      one["prompt_token_ids"] = *c.prompt_token_ids;
+    if (c.token_ids)
+      one["token_ids"] = *c.token_ids;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 json to_json(const usage& u) {
   json object{{"prompt_tokens", u.prompt_tokens},
               {"completion_tokens", u.completion_tokens},
@@ -90,9 +169,13 @@ json to_json(const usage& u) {
   return object;
 }
 
-json completion(const completion_head& head, json choices) {
+json completion(const completion_head& head,
+                const std::vector<completion_choice>& all, bool chunk) {
+  json choices = head.chat ? to_chat_json(all, chunk) : to_json(all);
   json object{{"id", head.id},
-              {"object", "text_completion"},
+              {"object", !head.chat ? "text_completion"
+                         : chunk    ? "chat.completion.chunk"
+                                    : "chat.completion"},
               {"created", head.created},
               {"model", head.model}};
   if (!head.system_fingerprint.empty())
@@ -118,7 +201,7 @@ json to_json(const model_card& m) {
 std::string completion_json(const completion_head& head,
                             const std::vector<completion_choice>& choices,
                             const usage& used) {
-  json object = completion(head, to_json(choices));
+  json object = completion(head, choices, false);
   object["usage"] = to_json(used);
   return model::json_text(object);
 }
@@ -126,14 +209,14 @@ std::string completion_json(const completion_head& head,
 std::string
 chunk_json(const completion_head& head,
            const std::vector<completion_choice>& choices, bool with_usage) {
-  json object = completion(head, to_json(choices));
+  json object = completion(head, choices, true);
   if (with_usage)
     object["usage"] = nullptr;
   return model::json_text(object);
 }
 
 std::string usage_chunk_json(const completion_head& head, const usage& used) {
-  json object = completion(head, json::array());
+  json object = completion(head, {}, true);
   object["usage"] = to_json(used);
   return model::json_text(object);
 }

@@ -1,5 +1,5 @@
-// runtime/openai/completion_response.hpp -- answers of /v1/completions and
-// /v1/models.
+// runtime/openai/completion_response.hpp -- answers of /v1/completions,
+// /v1/chat/completions and /v1/models.
 //
 // A request without `stream` gets one completion_json(). A stream is a sequence
 // of events, each as sse_event(chunk_json(...), number), then sse_done:
@@ -30,10 +30,11 @@ namespace shoal::openai {
 
 /// What all objects of one answer share.
 struct completion_head {
-  std::string id;           ///< "cmpl-...", unique
+  std::string id;           ///< "cmpl-..." or "chatcmpl-...", unique
   std::int64_t created = 0; ///< seconds since 1970
   std::string model;
   std::string system_fingerprint; ///< "": left out
+  bool chat = false;              ///< the choices are messages
 };
 
 /// One list entry for each token of a text.
@@ -49,14 +50,26 @@ struct logprobs {
 };
 
 enum class finish_reason {
-  none,   ///< more follows
-  stop,   ///< the model ended the text, or a stop string occurred
-  length, ///< max_tokens, or the end of the model's context
+  none,       ///< more follows
+  stop,       ///< the model ended the text, or a stop string occurred
+  length,     ///< max_tokens, or the end of the model's context
+  tool_calls, ///< the model ended the text, which calls tools
+};
+
+/// A call of a tool; in a chunk: what is new of it.
+struct tool_call {
+  std::size_t index = 0;
+  std::string id, name;  ///< in a chunk: "" but in the first one
+  std::string arguments; ///< JSON, as the model has written it
 };
 
 struct completion_choice {
   std::uint32_t index = 0;
   std::string text; ///< in a chunk: what is new
+  // Of a chat alone.
+  bool begins = false;   ///< in a chunk: the first of its choice
+  std::string reasoning; ///< before the text; as the text
+  std::vector<tool_call> calls;
   std::optional<openai::logprobs> logprobs;
   finish_reason finish = finish_reason::none;
   /// If asked for (return_token_ids): those of the prompt, in the first event of

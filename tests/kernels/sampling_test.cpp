@@ -114,6 +114,33 @@ BOOST_AUTO_TEST_CASE(the_penalty_makes_seen_tokens_less_probable) {
   BOOST_TEST((ids_of(draw(logits, options, 1, 400)) == std::set<int>{0, 1, 2}));
 }
 
+BOOST_AUTO_TEST_CASE(biases_and_counts_change_logits) {
+  floats logits{3, 2, 1, 0};
+  sampling_options options{.temperature = 0};
+  const std::vector<kernels::token_bias> biases{{2, 2.5f}, {0, -100}};
+  options.biases = biases;
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 2); // 3.5 against 2
+  const std::vector<kernels::token_count> chosen{{2, 3}, {1, 1}};
+  options.chosen = chosen;
+  options.frequency_penalty = 0.4f; // 2.3 against 1.6
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 2);
+  options.frequency_penalty = 0.8f; // 1.1 against 1.2
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 1);
+  options.frequency_penalty = 0;
+  options.presence_penalty = 1.9f; // 1.6 against 0.1
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 2);
+  options.biases = {};
+  options.presence_penalty = -2; // 3, 4, 3, 0
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 1);
+  // The repetition penalty takes what the biases have made: 3.5 / 3 against 2.
+  options.chosen = {};
+  options.biases = biases;
+  const std::vector<kernels::token_id> seen{2};
+  options.seen = seen;
+  options.repetition_penalty = 3;
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 1);
+}
+
 BOOST_AUTO_TEST_CASE(frequencies_follow_the_probabilities) {
   floats logits{0, std::log(3.0f)};
   auto tokens = draw(logits, {}, 5, 4000);

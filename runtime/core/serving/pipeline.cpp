@@ -92,7 +92,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   const sequence_id id = ++last_id_;
   const refusal why =
     batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone,
-                  m.scored, m.how.repetition_penalty == 1});
+                  m.scored, !m.how.counts_tokens()});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -319,6 +319,13 @@ serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
     c.seen = s.tokens;
     std::ranges::sort(c.seen);
     c.seen.erase(std::unique(c.seen.begin(), c.seen.end()), c.seen.end());
+  }
+  if (s.how.frequency_penalty != 0 || s.how.presence_penalty != 0) {
+    std::map<token_id, std::uint32_t> counts;
+    for (std::size_t i = s.prompt - s.chosen; i < s.tokens.size(); ++i)
+      ++counts[s.tokens[i]];
+    for (const auto& [token, count] : counts)
+      c.counts.push_back({token, count});
   }
   return r;
 }

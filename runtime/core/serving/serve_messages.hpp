@@ -46,11 +46,26 @@ inline constexpr std::size_t pass_scored_max = 1024;
 /// Tokens, with their probabilities, that a message of news has at most if it is
 /// of several streams.
 inline constexpr std::size_t news_tokens_max = 4096;
+/// Tokens whose logits a request changes; OpenAI's API takes 300.
+inline constexpr std::size_t biases_max = 1024;
 /// Tokens that a row may guess (batcher.hpp).
 inline constexpr std::size_t guesses_max = 16;
 inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 24;
 } // namespace serving
+
+/// What is added to the logit of a token.
+struct token_bias {
+  token_id token = 0;
+  double bias = 0;
+  friend bool operator==(const token_bias&, const token_bias&) = default;
+};
+void fields(auto& v, of<token_bias> auto& x) {
+  v("token", x.token, at_most(serving::vocabulary_max - 1));
+  v("bias", x.bias);
+  v.must(runtime::errc::corrupt,
+         [&] { return x.bias >= -1e4 && x.bias <= 1e4; });
+}
 
 /// How the next token is chosen; kernels/sampling.hpp.
 struct sampling_wish {
@@ -61,6 +76,14 @@ struct sampling_wish {
   double repetition_penalty = 1;
   std::uint64_t seed = 0;
   std::uint32_t logprobs = 0; ///< most probable tokens to tell with each
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
+  std::vector<token_bias> biases; ///< each token once
+  /// Whether the choice depends on which tokens came before it.
+  bool counts_tokens() const {
+    return repetition_penalty != 1 || frequency_penalty != 0
+           || presence_penalty != 0;
+  }
   friend bool operator==(const sampling_wish&, const sampling_wish&) = default;
 };
 void fields(auto& v, of<sampling_wish> auto& x) {
@@ -71,10 +94,15 @@ void fields(auto& v, of<sampling_wish> auto& x) {
   v("repetition_penalty", x.repetition_penalty);
   v("seed", x.seed);
   v("logprobs", x.logprobs, at_most(serving::top_max));
+  v("frequency_penalty", x.frequency_penalty);
+  v("presence_penalty", x.presence_penalty);
+  v("biases", x.biases, list_of(serving::biases_max));
   v.must(runtime::errc::corrupt, [&] {
     return x.temperature >= 0 && x.temperature <= 1e6 && x.top_p > 0
            && x.top_p <= 1 && x.min_p >= 0 && x.min_p <= 1
-           && x.repetition_penalty >= 1e-6 && x.repetition_penalty <= 1e6;
+           && x.repetition_penalty >= 1e-6 && x.repetition_penalty <= 1e6
+           && x.frequency_penalty >= -1e3 && x.frequency_penalty <= 1e3
+           && x.presence_penalty >= -1e3 && x.presence_penalty <= 1e3;
   });
 }
 
@@ -186,7 +214,7 @@ struct stream_news {
   bool held = false;  ///< it is: its gateway is to ask for it, or hold it again
   /// Of the tokens of the prompt behind the first one, if asked for: with the
   /// first token that is chosen.
-  std::vector<served_token> scored;
+  std::vector<served_token> scored = {};
   friend bool operator==(const stream_news&, const stream_news&) = default;
 };
 void fields(auto& v, of<stream_news> auto& x) {
@@ -265,18 +293,32 @@ void fields(auto& v, of<serve_ready> auto& x) {
   v("stage", x.stage, at_most(limits::stages_max - 1));
 }
 
+/// How often a token was chosen.
+struct token_count {
+  token_id token = 0;
+  std::uint32_t count = 0;
+  friend bool operator==(const token_count&, const token_count&) = default;
+};
+void fields(auto& v, of<token_count> auto& x) {
+  v("token", x.token, at_most(serving::vocabulary_max - 1));
+  v("count", x.count, at_most(serving::tokens_max));
+}
+
 /// How the token after a row is chosen.
 struct row_choice {
   sampling_wish how;
   std::uint32_t drawn = 0; ///< tokens of the sequence that were chosen before
   /// The sequence's tokens, each once; only with a repetition penalty.
   std::vector<token_id> seen;
+  /// Those that were chosen; only with a frequency or presence penalty.
+  std::vector<token_count> counts;
   friend bool operator==(const row_choice&, const row_choice&) = default;
 };
 void fields(auto& v, of<row_choice> auto& x) {
   v("how", x.how);
   v("drawn", x.drawn, at_most(serving::tokens_max));
   v("seen", x.seen, list_of(serving::tokens_max, token_limit()));
+  v("counts", x.counts, list_of(serving::tokens_max));
 }
 
 /// Tokens of a prompt whose probabilities are wanted.

@@ -95,9 +95,13 @@ void generation::remember(token_id id) {
 generated_token
 generation::next(kernels::backend& device, std::span<const float> logits_V) {
   SHOAL_ASSERT(finish_ == finish_reason::none && left_ > 0);
-  const kernels::sampling_options how{
-    options_.temperature,        options_.top_k, options_.top_p, options_.min_p,
-    options_.repetition_penalty, seen_};
+  const kernels::sampling_options how{.temperature = options_.temperature,
+                                      .top_k = options_.top_k,
+                                      .top_p = options_.top_p,
+                                      .min_p = options_.min_p,
+                                      .repetition_penalty =
+                                        options_.repetition_penalty,
+                                      .seen = seen_};
   const auto sampled =
     device.sample(kept_ ? masked(logits_V) : logits_V, how, random_);
   remember(sampled.id);

@@ -116,8 +116,21 @@ added_tokens::parse(const json_view& from, const vocabulary& tokens,
   return made;
 }
 
+namespace {
+
+/// Whether bytes [first, last) share any with one of the ranges.
+bool touches(std::span<const core::text_range> ranges, std::size_t first,
+             std::size_t last) {
+  const auto behind =
+    std::ranges::upper_bound(ranges, first, {}, &core::text_range::last);
+  return behind != ranges.end() && behind->first < last;
+}
+
+} // namespace
+
 std::vector<section>
-added_tokens::cut(std::string_view text, bool normalized) const {
+added_tokens::cut(std::string_view text, bool normalized,
+                  std::span<const core::text_range> foreign) const {
   const tree& tokens = normalized ? normalized_ : plain_;
   std::vector<section> out;
   std::size_t covered = 0;
@@ -129,6 +142,10 @@ added_tokens::cut(std::string_view text, bool normalized) const {
       continue;
     }
     const added_token& token = all_[static_cast<std::size_t>(index)];
+    if (token.special && touches(foreign, at, at + bytes)) {
+      ++at; // another token may begin within it
+      continue;
+    }
     std::size_t first = at;
     std::size_t last = at + bytes;
     at = last;

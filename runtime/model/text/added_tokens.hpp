@@ -13,10 +13,12 @@
 // Source:  `tokenizers` 0.23, tokenizer/added_vocabulary.rs
 #pragma once
 
+#include "runtime/core/text/text_range.hpp"
 #include "runtime/model/text/bpe.hpp"
 #include "runtime/model/text/normalizer.hpp"
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,7 +56,10 @@ public:
 
   /// Cuts a text at tokens that are (not) normalized. No section between
   /// tokens is empty. @pre text is UTF-8
-  std::vector<section> cut(std::string_view text, bool normalized) const;
+  /// @param foreign  parts, in order, within which no special token is taken
+  std::vector<section>
+  cut(std::string_view text, bool normalized,
+      std::span<const core::text_range> foreign = {}) const;
 
   const std::vector<added_token>& all() const { return all_; }
 

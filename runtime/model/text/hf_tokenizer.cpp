@@ -8,6 +8,7 @@
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace shoal::model::text {
@@ -260,8 +261,25 @@ encoder::encoder(hf_tokenizer tokenizer)
 encoder::~encoder() = default;
 encoder::encoder(encoder&&) noexcept = default;
 
+namespace {
+
+/// The ranges within a section, counted from its begin.
+std::vector<core::text_range>
+within(std::span<const core::text_range> ranges, const section& of) {
+  std::vector<core::text_range> out;
+  for (auto r = std::ranges::upper_bound(ranges, of.first, {},
+                                         &core::text_range::last);
+       r != ranges.end() && r->first < of.last; ++r)
+    out.push_back({std::max(r->first, of.first) - of.first,
+                   std::min(r->last, of.last) - of.first});
+  return out;
+}
+
+} // namespace
+
 result<std::vector<token_id>>
-encoder::encode(std::string_view raw, bool add_special) {
+encoder::encode(std::string_view raw, bool add_special,
+                std::span<const core::text_range> foreign) {
   const tokenizer_parts& parts = *tokenizer_.parts_;
   if (raw.size() > text_bytes_max)
     return failure{"a text of " + std::to_string(raw.size())
@@ -273,7 +291,7 @@ encoder::encode(std::string_view raw, bool add_special) {
   const std::string_view whole = mended.empty() ? raw : mended;
   std::vector<token_id> ids;
   piece_list& list = memory_->list;
-  for (const section& outer : parts.added.cut(whole, false)) {
+  for (const section& outer : parts.added.cut(whole, false, foreign)) {
     if (outer.token >= 0) {
       ids.push_back(outer.token);
       continue;
@@ -282,7 +300,12 @@ encoder::encode(std::string_view raw, bool add_special) {
     bool cut_left = false;
     if (status normal = parts.normal.apply(text, cut_left); !normal)
       return normal.why();
-    for (const section& inner : parts.added.cut(text, true)) {
+    std::vector<core::text_range> inside = within(foreign, outer);
+    // The normalizer has moved the bytes: then all of them count as foreign.
+    if (!inside.empty()
+        && text != whole.substr(outer.first, outer.last - outer.first))
+      inside.assign(1, {0, text.size()});
+    for (const section& inner : parts.added.cut(text, true, inside)) {
       if (inner.token >= 0) {
         ids.push_back(inner.token);
         continue;

@@ -22,6 +22,7 @@
 
 #include "kernels/tensor.hpp"
 #include "runtime/core/result.hpp"
+#include "runtime/core/text/text_range.hpp"
 #include "runtime/model/text/patterns/regex.hpp" // text_bytes_max
 
 #include <cstdint>
@@ -89,8 +90,12 @@ public:
 
   /// @param add_special whether to add what the post-processor puts around a
   /// text
+  /// @param foreign  parts, in order, whose bytes belong to no special token:
+  ///        there such a token's text is text. @pre if there are any, the text is
+  ///        UTF-8
   result<std::vector<token_id>>
-  encode(std::string_view text, bool add_special = true);
+  encode(std::string_view text, bool add_special = true,
+         std::span<const core::text_range> foreign = {});
 
 private:
   struct memory;

@@ -120,9 +120,11 @@ text_encoder::text_encoder(const tokenizer& by) {
     file_.emplace(*by.file());
 }
 
-result<std::vector<token_id>> text_encoder::encode(std::string_view text) {
+result<std::vector<token_id>>
+text_encoder::encode(std::string_view text, bool add_special,
+                     std::span<const core::text_range> foreign) {
   if (file_)
-    return file_->encode(text);
+    return file_->encode(text, add_special, foreign);
   return byte_tokenizer().encode(text);
 }
 

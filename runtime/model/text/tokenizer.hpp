@@ -78,11 +78,14 @@ kind_of_tokenizer(const std::filesystem::path& directory);
 result<std::optional<tokenizer>>
 load_tokenizer(const std::filesystem::path& directory);
 
-/// Encodes texts, each with what the tokenizer puts around one.
+/// Encodes texts.
 class text_encoder {
 public:
   explicit text_encoder(const tokenizer& by);
-  result<std::vector<token_id>> encode(std::string_view text);
+  /// @param add_special, foreign  as text::encoder has them
+  result<std::vector<token_id>>
+  encode(std::string_view text, bool add_special = true,
+         std::span<const core::text_range> foreign = {});
 
 private:
   std::optional<text::encoder> file_;

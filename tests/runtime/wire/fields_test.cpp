@@ -194,6 +194,7 @@ BOOST_AUTO_TEST_CASE(jobs_messages_name_all_their_fields) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
+  compare<core::token_bias, wire::TokenBias>();
   compare<core::sampling_wish, wire::SamplingWish>();
   compare<core::serve_request, wire::ServeRequest>();
   compare<core::serve_cancel, wire::ServeCancel>();
@@ -206,6 +207,7 @@ BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
   compare<core::report_wanted, wire::ReportWanted>();
   compare<core::serve_ask, wire::ServeAsk>();
   compare<core::serve_ready, wire::ServeReady>();
+  compare<core::token_count, wire::TokenCount>();
   compare<core::row_choice, wire::RowChoice>();
   compare<core::serve_row, wire::ServeRow>();
   compare<core::serve_pass, wire::ServePass>();

@@ -52,6 +52,9 @@ void random_fields::settle(core::sampling_wish& x) {
   x.top_p = (1 + x.top_p) / 200;
   x.min_p /= 200;
   x.repetition_penalty += 1;
+  // Far below its limits, above and below 0.
+  x.frequency_penalty = x.frequency_penalty / 100 - 1;
+  x.presence_penalty = x.presence_penalty / 100 - 1;
 }
 
 void random_fields::settle(core::serve_request& x) {

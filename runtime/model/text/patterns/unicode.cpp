@@ -102,4 +102,34 @@ bool is_numeric(char32_t code) {
   return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
+bool is_decimal(char32_t code) {
+  return category(code) == UTF8PROC_CATEGORY_ND;
+}
+
+bool is_letter(char32_t code) {
+  const auto c = category(code);
+  return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_cased(char32_t code) {
+  const auto c = category(code);
+  return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LT;
+}
+
+bool is_printable(char32_t code) {
+  const auto c = category(code);
+  return code == U' '
+         || (c != UTF8PROC_CATEGORY_CN && c < UTF8PROC_CATEGORY_ZS);
+}
+
+char32_t to_upper(char32_t code) {
+  return static_cast<char32_t>(
+    utf8proc_toupper(static_cast<utf8proc_int32_t>(code)));
+}
+
+char32_t to_title(char32_t code) {
+  return static_cast<char32_t>(
+    utf8proc_totitle(static_cast<utf8proc_int32_t>(code)));
+}
+
 } // namespace shoal::model::text

@@ -27,5 +27,14 @@ std::string without_marks(std::string_view text);
 bool is_space(char32_t code);   ///< property White_Space
 bool is_word(char32_t code);    ///< \w: letters, marks, digits, connectors
 bool is_numeric(char32_t code); ///< general category N
+bool is_decimal(char32_t code); ///< Nd
+bool is_letter(char32_t code);  ///< L
+bool is_cased(char32_t code);   ///< Lu, Ll, Lt
+/// Neither C nor Z, or a space: what Python's repr() writes as it is.
+bool is_printable(char32_t code);
+
+/// Letter case of one character as one character.
+char32_t to_upper(char32_t code);
+char32_t to_title(char32_t code);
 
 } // namespace shoal::model::text

@@ -107,6 +107,34 @@ BOOST_AUTO_TEST_CASE(a_piece_of_a_prompt_chooses_nothing) {
   BOOST_TEST(next[0].rows[0].first == pass.rows[0].tokens.size());
 }
 
+BOOST_AUTO_TEST_CASE(penalties_count_what_was_chosen) {
+  one_stage s;
+  serve_request r;
+  r.how.frequency_penalty = 0.5;
+  r.chosen = 3; // before the request came to this pipeline
+  const serve_pass pass = s.ask(r, 8);
+  BOOST_REQUIRE(pass.rows.front().choice);
+  const std::vector<token_id> all_tokens = text(8);
+  std::map<token_id, std::uint32_t> expected;
+  for (std::size_t i = 5; i < 8; ++i)
+    ++expected[all_tokens[i]];
+  const auto counted = [](const serve_pass& p) {
+    std::map<token_id, std::uint32_t> out;
+    for (const token_count& c : p.rows.front().choice->counts)
+      out[c.token] = c.count;
+    return out;
+  };
+  BOOST_TEST((counted(pass) == expected));
+  BOOST_TEST(pass.rows.front().choice->seen.empty());
+  const auto next = all<serve_pass>(s.p.take(
+    me,
+    serve_chosen{under, pass.number, {result(pass.rows.front().sequence, 9)}},
+    2));
+  BOOST_REQUIRE(next.size() == 1u);
+  ++expected[9];
+  BOOST_TEST((counted(next[0]) == expected));
+}
+
 BOOST_AUTO_TEST_CASE(a_gateway_asks_again_what_became_of_streams) {
   replay gate;
   pipeline_place at;

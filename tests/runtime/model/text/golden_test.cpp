@@ -9,7 +9,9 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+namespace core = shoal::core;
 namespace data = boost::unit_test::data;
+namespace model = shoal::model;
 using namespace shoal::model::text;
 using namespace shoal::tests;
 using nlohmann::json;
@@ -119,6 +121,40 @@ BOOST_AUTO_TEST_CASE(text_of_byte_level_families_comes_back) {
       BOOST_TEST(tokenizer.decode(*ids) == text);
     }
   }
+}
+
+/// A client's text makes no special token, whatever it says.
+BOOST_AUTO_TEST_CASE(a_special_token_in_a_foreign_part_is_text) {
+  std::size_t seen = 0;
+  for (const char* name : golden_names) {
+    const auto by = golden_tokenizer(name);
+    const auto file = file_json(tokenizer_folder() / name / "tokenizer.json");
+    for (const auto& token : file["added_tokens"]) {
+      if (!token["special"].get<bool>())
+        continue;
+      const std::string content = token["content"];
+      const auto id = token["id"].get<model::text::token_id>();
+      const std::string text = "ab" + content + "cd" + content + "ef";
+      const std::size_t second = 4 + content.size();
+      const auto count = [&](std::vector<core::text_range> foreign) {
+        auto ids = model::text::encoder(by).encode(text, false, foreign);
+        BOOST_REQUIRE(bool(ids));
+        return std::ranges::count(*ids, id);
+      };
+      BOOST_TEST_CONTEXT(name << " " << content) {
+        if (count({}) != 2)
+          continue; // it is no token within a word
+        ++seen;
+        BOOST_TEST(count({{0, text.size()}}) == 0);
+        BOOST_TEST(count({{0, 3}}) == 1);                   // its first byte
+        BOOST_TEST(count({{second - 3, second - 2}}) == 1); // its last byte
+        BOOST_TEST(count({{second, second + 1}}) == 1);
+        if (!token["normalized"].get<bool>())
+          BOOST_TEST(count({{0, 2}, {second - 2, second}}) == 2); // beside it
+      }
+    }
+  }
+  BOOST_TEST(seen >= 10u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,35 @@
+// actors/gateway/prompt_model.hpp -- what turns requests of a model into tokens.
+//
+// Threads: immutable.
+#pragma once
+
+#include "runtime/jobs/serve_config.hpp"
+#include "runtime/model/hf/chat_template.hpp"
+#include "runtime/model/hf/generation_config.hpp"
+#include "runtime/model/text/tokenizer.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+/// What the files say of a model's text.
+struct model_text {
+  std::shared_ptr<const model::tokenizer> tokenizer; ///< null: none
+  std::string no_text; ///< why there is no tokenizer
+  std::optional<model::chat_template> chat;
+  std::string no_chat; ///< why there is no chat template
+  model::generation_defaults defaults;
+};
+
+struct prompt_model {
+  std::string name;
+  runtime::serve_config config;
+  std::shared_ptr<const model_text> text; ///< null: its files are not here yet
+};
+
+using prompt_models = std::vector<std::shared_ptr<const prompt_model>>;
+
+} // namespace shoal::actors

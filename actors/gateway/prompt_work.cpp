@@ -1,0 +1,187 @@
+// actors/gateway/prompt_work.cpp -- one function for each kind of request.
+#include "actors/gateway/prompt_work.hpp"
+
+#include "runtime/model/stage_model.hpp" // valid_ids
+#include "runtime/openai/token_requests.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+namespace shoal::actors {
+
+namespace {
+
+using openai::api_error;
+using result = decltype(prompt_answer::what);
+
+std::tm local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm out{};
+  localtime_r(&now, &out);
+  return out;
+}
+
+class prompt_work {
+public:
+  prompt_work(const runtime::http_request& request, const prompt_models& models,
+              std::uint64_t random)
+    : request_(request), models_(models), random_(random) {}
+
+  prompt_answer run(http_question what) {
+    prompt_answer out;
+    out.what = answer(what);
+    out.model = name_;
+    return out;
+  }
+
+private:
+  result answer(http_question what) {
+    const std::string& body = request_.body;
+    switch (what) {
+    case http_question::completion:
+      return with(openai::parse_completion(body), false,
+                  [this](auto& r, auto& m) { return complete(r, m); });
+    case http_question::chat:
+      return with(openai::parse_chat(body), false,
+                  [this](auto& r, auto& m) { return chat(r, m); });
+    case http_question::tokenize:
+      return with(openai::parse_tokenize(body), true,
+                  [this](auto& r, auto& m) { return tokenize(r, m); });
+    case http_question::detokenize:
+      return with(openai::parse_detokenize(body), true,
+                  [this](auto& r, auto& m) { return detokenize(r, m); });
+    default:
+      return with(openai::parse_apply_template(body), true,
+                  [this](auto& r, auto& m) { return apply_template(r, m); });
+    }
+  }
+
+  /// @param any  without a name, the only model is meant
+  template <class Request, class Then>
+  result with(std::variant<Request, api_error> parsed, bool any, Then then) {
+    if (auto* wrong = std::get_if<api_error>(&parsed))
+      return std::move(*wrong);
+    auto& asked = std::get<Request>(parsed);
+    name_ = asked.model;
+    if (any && name_.empty() && models_.size() == 1)
+      name_ = models_.front()->name;
+    const auto at = std::ranges::find_if(
+      models_, [&](const auto& m) { return m->name == name_; });
+    if (at == models_.end())
+      return openai::model_not_found(name_);
+    if (!(*at)->text)
+      return waits_for_text{};
+    return then(asked, **at);
+  }
+
+  /// What completions and chats share.
+  result finish(const openai::generation_options& options, bool chat,
+                std::vector<completion_prompt> prompts,
+                const prompt_model& model, openai::answer_format format = {}) {
+    auto skip = skip_of(request_, options, prompts.size() * options.n);
+    if (auto* wrong = std::get_if<api_error>(&skip))
+      return std::move(*wrong);
+    auto how = sampling_of(options, model);
+    if (auto* wrong = std::get_if<api_error>(&how))
+      return std::move(*wrong);
+    text_request out{options,
+                     chat,
+                     std::move(prompts),
+                     std::get<std::uint64_t>(skip),
+                     std::get<core::sampling_wish>(std::move(how)),
+                     format};
+    out.how.seed = seed_of(request_, options, random_);
+    return out;
+  }
+
+  result
+  complete(openai::completion_request& asked, const prompt_model& model) {
+    auto prompts = prompts_of(asked, model);
+    if (auto* wrong = std::get_if<api_error>(&prompts))
+      return std::move(*wrong);
+    return finish(asked, false,
+                  std::get<std::vector<completion_prompt>>(std::move(prompts)),
+                  model);
+  }
+
+  result chat(openai::chat_request& asked, const prompt_model& model) {
+    auto prompt = prompt_of(asked, model, local_time());
+    if (auto* wrong = std::get_if<api_error>(&prompt))
+      return std::move(*wrong);
+    auto& made = std::get<chat_prompt>(prompt);
+    return finish(asked, true, {std::move(made.prompt)}, model, made.format);
+  }
+
+  static api_error no_text(const prompt_model& model) {
+    return openai::invalid_request("the model has no tokenizer: "
+                                   + model.text->no_text);
+  }
+
+  result tokenize(openai::tokenize_request& asked, const prompt_model& model) {
+    if (!model.text->tokenizer)
+      return no_text(model);
+    std::vector<core::token_id> ids;
+    if (auto* talk = std::get_if<openai::conversation>(&asked.from)) {
+      auto tokens = tokens_of(std::move(*talk), model, local_time());
+      if (auto* wrong = std::get_if<api_error>(&tokens))
+        return std::move(*wrong);
+      ids = std::get<std::vector<core::token_id>>(std::move(tokens));
+    } else {
+      auto tokens =
+        model::text_encoder(*model.text->tokenizer)
+          .encode(std::get<std::string>(asked.from), asked.add_special_tokens);
+      if (!tokens)
+        return openai::invalid_request("prompt: " + tokens.message(), "prompt");
+      ids = *std::move(tokens);
+    }
+    std::optional<std::vector<std::string>> texts;
+    if (asked.return_token_strs) {
+      texts.emplace();
+      for (const core::token_id id : ids)
+        texts->push_back(text_of({&id, 1}, model));
+    }
+    return openai::tokenize_json(ids, texts, model.config.context);
+  }
+
+  static std::string
+  text_of(std::span<const core::token_id> ids, const prompt_model& model) {
+    const auto* const file = model.text->tokenizer->file();
+    return file ? file->decode(ids, false)
+                : model::byte_tokenizer().decode(ids);
+  }
+
+  result
+  detokenize(openai::detokenize_request& asked, const prompt_model& model) {
+    if (!model.text->tokenizer)
+      return no_text(model);
+    if (!model::valid_ids(model.config.model, asked.tokens))
+      return openai::invalid_request(
+        "tokens: has an id that is not below "
+          + std::to_string(model.config.model.vocab_size),
+        "tokens");
+    return openai::detokenize_json(text_of(asked.tokens, model));
+  }
+
+  result
+  apply_template(openai::template_request& asked, const prompt_model& model) {
+    auto text = rendered(std::move(asked.asked), model, local_time());
+    if (auto* wrong = std::get_if<api_error>(&text))
+      return std::move(*wrong);
+    return openai::apply_template_json(
+      std::get<jinja::marked_text>(text).bytes);
+  }
+
+  const runtime::http_request& request_;
+  const prompt_models& models_;
+  std::uint64_t random_;
+  std::string name_;
+};
+
+} // namespace
+
+prompt_answer prepare(http_question what, const runtime::http_request& request,
+                      const prompt_models& models, std::uint64_t random) {
+  return prompt_work(request, models, random).run(what);
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,42 @@
+// actors/gateway/prompt_work.hpp -- from the body of a request to what the gateway
+// needs: parsed, rendered and tokenized.
+//
+// A long prompt takes long, so it is not the gateway's actor that does it: work is
+// queued on context::prompts(), and comes back as a message. One thread does it in
+// the order in which requests came, so those of one client keep theirs.
+//
+// Threads: any.
+#pragma once
+
+#include "actors/gateway/completion_rules.hpp"
+#include "actors/gateway/gateway.hpp"
+
+#include <variant>
+
+namespace shoal::actors {
+
+/// A request for text, ready for pipelines.
+struct text_request {
+  openai::generation_options options;
+  bool chat = false;
+  std::vector<completion_prompt> prompts;
+  std::uint64_t skip = 0; ///< tokens that the client has
+  core::sampling_wish how;
+  openai::answer_format format; ///< of a chat's answer
+};
+
+/// The files of its model are not here yet.
+struct waits_for_text {};
+
+struct prompt_answer {
+  std::string model; ///< as it was asked for; "": unknown
+  /// For streams; JSON that answers it; or what is wrong with it.
+  std::variant<text_request, std::string, openai::api_error, waits_for_text>
+    what;
+};
+
+/// @param random  the seed of a request that gives none
+prompt_answer prepare(http_question what, const runtime::http_request& request,
+                      const prompt_models& models, std::uint64_t random);
+
+} // namespace shoal::actors

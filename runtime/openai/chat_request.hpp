@@ -1,0 +1,62 @@
+// runtime/openai/chat_request.hpp -- the body of POST /v1/chat/completions.
+//
+// As for completions (completion_request.hpp), and: messages are checked as far
+// as any template needs them (objects with a role; contents that are texts, parts
+// with texts, or null; tool calls with a name); other fields of a message are the
+// template's. The role "developer" is "system", by its older name.
+//
+// Differences from the API: chat_template_kwargs, documents,
+// add_generation_prompt and continue_final_message are taken, as vLLM's server
+// does; reasoning_effort is a variable of the template. With tool_choice "none"
+// the template is shown no tools. Refused with an error that names the field:
+// parts of messages that are no texts; tool_choice "required" or a function;
+// response_format but "text"; chat_template.
+//
+// Threads: any. Cost: linear in the body.
+// Errors:  an api_error with status 400 and the name of the field.
+// Source:  https://platform.openai.com/docs/api-reference/chat
+#pragma once
+
+#include "runtime/openai/generation_options.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string_view>
+#include <variant>
+
+namespace shoal::openai {
+
+struct chat_limits : request_limits {
+  std::size_t messages_max = 4096;
+  std::size_t parts_max = 4096; ///< of one message
+  std::size_t tools_max = 512;
+  std::size_t calls_max = 128; ///< of one message
+};
+
+/// A conversation for a template; also of /tokenize and /apply-template.
+struct conversation {
+  nlohmann::ordered_json messages;  ///< at least one
+  nlohmann::ordered_json tools;     ///< null: none
+  nlohmann::ordered_json documents; ///< null: none
+  nlohmann::ordered_json variables; ///< an object; null: none
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+};
+
+struct chat_request : generation_options {
+  static constexpr std::uint32_t logprobs_max = 20;
+
+  conversation asked;
+  /// Else as many tokens as the model's context has room for.
+  bool max_tokens_given = false;
+  bool tools_allowed = false; ///< there are tools, and they may be called
+};
+
+[[nodiscard]] std::variant<chat_request, api_error>
+parse_chat(std::string_view body, const chat_limits& limits = {});
+
+class fields;
+/// Reads messages and what belongs to them.
+conversation read_conversation(fields& in, const chat_limits& limits);
+
+} // namespace shoal::openai

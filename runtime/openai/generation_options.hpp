@@ -1,0 +1,56 @@
+// runtime/openai/generation_options.hpp -- what requests for text have in common.
+#pragma once
+
+#include "runtime/openai/api_error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::openai {
+
+using token_id = std::int32_t; // as in kernels and in core/serving
+
+struct request_limits {
+  std::uint32_t n_max = 64;           ///< answers to each prompt
+  std::uint32_t tokens_max = 1 << 20; ///< max_tokens
+  std::size_t stops_max = 16;         ///< stop strings, and stop_token_ids
+  std::size_t stop_bytes_max = 256;   ///< of one stop string
+  std::size_t biases_max = 1024;      ///< of logit_bias
+  /// Numbers, texts, lists and objects in the whole body: each costs memory.
+  std::size_t values_max = (1 << 20) + 4096;
+  std::size_t name_bytes_max = 512; ///< model, user
+};
+
+struct generation_options {
+  std::string model;            ///< "": not given
+  std::uint32_t max_tokens = 0; ///< 0 only with echo
+
+  /// Nothing: the model's default, else 1, 1, 0 (all), 0, 1.
+  std::optional<float> temperature;        ///< 0 .. 2; 0 = greedy
+  std::optional<float> top_p;              ///< above 0, at most 1
+  std::optional<std::uint32_t> top_k;      ///< 0 = all (-1 is taken for it)
+  std::optional<float> min_p;              ///< 0 .. 1
+  std::optional<float> repetition_penalty; ///< above 0, at most 10
+  /// Of tokens of the answer so far; nothing: 0.
+  std::optional<float> frequency_penalty;         ///< -2 .. 2: each time
+  std::optional<float> presence_penalty;          ///< -2 .. 2: once
+  std::vector<std::pair<token_id, float>> biases; ///< logit_bias: -100 .. 100
+  std::optional<std::uint64_t> seed;              ///< of any sign, as 64 bits
+
+  std::uint32_t n = 1;                  ///< at least one
+  std::vector<std::string> stop;        ///< none is empty
+  std::vector<token_id> stop_token_ids; ///< end the text, beside the model's
+  bool stream = false;
+  bool include_usage = false;            ///< stream_options.include_usage
+  std::optional<std::uint32_t> logprobs; ///< also of so many other tokens
+  bool echo = false;                     ///< the prompt precedes the text
+  std::string user;                      ///< "": not given
+  bool ignore_eos = false;               ///< the model cannot end the text
+  bool return_token_ids = false;         ///< the answer has ids beside texts
+};
+
+} // namespace shoal::openai

@@ -1,0 +1,191 @@
+// runtime/openai/request_fields.cpp -- fields that several requests have.
+#include "runtime/openai/request_fields.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace shoal::openai {
+namespace {
+
+constexpr int temperature_max = 2;
+constexpr int repetition_penalty_max = 10;
+constexpr int penalty_max = 2;
+constexpr int bias_max = 100;
+constexpr std::uint32_t top_k_max = 1 << 30;
+
+/// At least the number of values in a JSON text, up to `stop`: each but the
+/// first follows a comma or a bracket.
+std::size_t count_values(std::string_view text, std::size_t stop) {
+  std::size_t count = 1;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size() && count < stop; ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == ',' || c == '[' || c == '{'))
+      ++count;
+  }
+  return count;
+}
+
+void read_stop(fields& in, const request_limits& limits,
+               std::vector<std::string>& into) {
+  const json* const value = in.find("stop");
+  if (!value)
+    return;
+  const json list = value->is_string() ? json::array({*value}) : *value;
+  if (!list.is_array())
+    return in.not_a("stop", *value, "a string or a list of strings");
+  if (list.size() > limits.stops_max)
+    return in.wrong("stop", "has more than " + std::to_string(limits.stops_max)
+                              + " strings");
+  for (const json& item : list) {
+    if (!item.is_string())
+      return in.not_a("stop", item, "a string or a list of strings");
+    auto text = item.get<std::string>();
+    if (text.empty())
+      return in.wrong("stop", "has an empty string");
+    if (text.size() > limits.stop_bytes_max)
+      return in.wrong("stop", "has a string of more than "
+                                + std::to_string(limits.stop_bytes_max)
+                                + " bytes");
+    into.push_back(std::move(text));
+  }
+}
+
+void read_seed(fields& in, std::optional<std::uint64_t>& into) {
+  const json* const value = in.find("seed");
+  if (!value)
+    return;
+  if (value->is_number_unsigned())
+    into = value->get<std::uint64_t>();
+  else if (const auto number = whole(*value))
+    into = static_cast<std::uint64_t>(*number);
+  else
+    in.not_a("seed", *value, "a whole number of 64 bits");
+}
+
+void read_stream_options(fields& in, generation_options& request) {
+  const json* const value = in.find("stream_options");
+  if (!value)
+    return;
+  if (!value->is_object())
+    return in.not_a("stream_options", *value, "an object");
+  if (!request.stream)
+    return in.wrong("stream_options", "is only allowed if stream is true");
+  const auto found = value->find("include_usage");
+  if (found == value->end() || found->is_null())
+    return;
+  if (!found->is_boolean())
+    return in.not_a("stream_options.include_usage", *found, "true or false");
+  request.include_usage = found->get<bool>();
+}
+
+/// {"50256": -100}: ids of tokens as texts.
+void read_biases(fields& in, const request_limits& limits,
+                 generation_options& into) {
+  const json* const value = in.find("logit_bias");
+  if (!value)
+    return;
+  if (!value->is_object())
+    return in.not_a("logit_bias", *value, "an object");
+  if (value->size() > limits.biases_max)
+    return in.wrong("logit_bias", "has more than "
+                                    + std::to_string(limits.biases_max)
+                                    + " tokens");
+  for (const auto& [key, bias] : value->items()) {
+    token_id id = 0;
+    const char* const last = key.data() + key.size();
+    const auto read = std::from_chars(key.data(), last, id);
+    if (read.ec != std::errc() || read.ptr != last || id < 0)
+      return in.wrong("logit_bias", "has the key " + shown(json(key))
+                                      + ", which is no token id");
+    if (!bias.is_number() || !(std::abs(bias.get<double>()) <= bias_max))
+      return in.wrong("logit_bias",
+                      "of " + key + " is " + shown(bias)
+                        + ", must be a number between -100 and 100");
+    into.biases.emplace_back(id, bias.get<float>());
+  }
+}
+
+void read_stop_ids(fields& in, const request_limits& limits,
+                   generation_options& into) {
+  const json* const value = in.find("stop_token_ids");
+  if (!value)
+    return;
+  if (!value->is_array())
+    return in.not_a("stop_token_ids", *value, "a list of token ids");
+  if (value->size() > limits.stops_max)
+    return in.wrong("stop_token_ids", "has more than "
+                                        + std::to_string(limits.stops_max)
+                                        + " ids");
+  for (const json& item : *value) {
+    const auto id = whole(item);
+    if (!id || *id < 0 || !std::in_range<token_id>(*id))
+      return in.not_a("stop_token_ids", item, "a list of token ids");
+    into.stop_token_ids.push_back(static_cast<token_id>(*id));
+  }
+}
+
+} // namespace
+
+/// A number without fraction; 16.0 is one, too.
+std::optional<std::int64_t> whole(const json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (!std::in_range<std::int64_t>(number))
+      return std::nullopt;
+    return static_cast<std::int64_t>(number);
+  }
+  if (value.is_number_integer())
+    return value.get<std::int64_t>();
+  if (!value.is_number_float())
+    return std::nullopt;
+  const auto number = value.get<double>();
+  constexpr double safe = 9007199254740992.0; // 2^53: exact up to there
+  if (std::abs(number) > safe || number != std::trunc(number))
+    return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
+std::variant<json, api_error>
+parse_body(std::string_view body, std::size_t values_max) {
+  if (count_values(body, values_max + 1) > values_max)
+    return invalid_request("the request body has more than "
+                           + std::to_string(values_max) + " values");
+  auto object = model::parse_json_object<json>(body, "the request body");
+  if (!object)
+    return invalid_request(object.message());
+  return *std::move(object);
+}
+
+void read_options(fields& in, const request_limits& limits,
+                  generation_options& into) {
+  in.text("model", limits.name_bytes_max, into.model);
+  in.number("temperature", 0, temperature_max, false, into.temperature);
+  in.number("top_p", 0, 1, true, into.top_p);
+  if (std::int64_t k = 0; in.integer("top_k", -1, top_k_max, k))
+    into.top_k = k < 0 ? 0 : static_cast<std::uint32_t>(k);
+  in.number("min_p", 0, 1, false, into.min_p);
+  in.number("repetition_penalty", 0, repetition_penalty_max, true,
+            into.repetition_penalty);
+  in.number("frequency_penalty", -penalty_max, penalty_max, false,
+            into.frequency_penalty);
+  in.number("presence_penalty", -penalty_max, penalty_max, false,
+            into.presence_penalty);
+  read_biases(in, limits, into);
+  read_seed(in, into.seed);
+  in.integer("n", 1, limits.n_max, into.n);
+  read_stop(in, limits, into.stop);
+  read_stop_ids(in, limits, into);
+  in.flag("stream", into.stream);
+  read_stream_options(in, into);
+  in.text("user", limits.name_bytes_max, into.user);
+  in.flag("ignore_eos", into.ignore_eos);
+  in.flag("return_token_ids", into.return_token_ids);
+}
+
+} // namespace shoal::openai

@@ -1,0 +1,104 @@
+// runtime/openai/token_requests.cpp -- bodies and answers around tokens.
+#include "runtime/openai/token_requests.hpp"
+
+#include "runtime/openai/request_fields.hpp"
+
+namespace shoal::openai {
+namespace {
+
+constexpr std::size_t text_bytes_max = 1 << 22;
+constexpr std::size_t tokens_max = 1 << 20;
+
+/// Runs `read` on the fields of a body.
+template <class Request, class Read>
+std::variant<Request, api_error> parse(std::string_view body, Read read) {
+  const chat_limits limits;
+  const auto object = parse_body(body, limits.values_max);
+  if (const auto* wrong = std::get_if<api_error>(&object))
+    return *wrong;
+  fields in(std::get<json>(object));
+  Request out;
+  in.text("model", limits.name_bytes_max, out.model);
+  read(in, limits, out);
+  if (!in.ok())
+    return std::move(in.mistake());
+  return out;
+}
+
+} // namespace
+
+std::variant<tokenize_request, api_error>
+parse_tokenize(std::string_view body) {
+  return parse<tokenize_request>(
+    body, [](fields& in, const chat_limits& limits, tokenize_request& out) {
+      if (in.find("messages")) {
+        out.from = read_conversation(in, limits);
+        out.add_special_tokens = false;
+      } else {
+        const bool content = !in.find("prompt") && in.find("content");
+        const char* const name = content ? "content" : "prompt";
+        std::string text;
+        if (!in.find(name))
+          in.wrong("prompt", "is missing: give prompt or messages",
+                   "missing_required_parameter");
+        in.text(name, text_bytes_max, text);
+        out.from = std::move(text);
+        out.add_special_tokens = !content;
+      }
+      in.flag("add_special", out.add_special_tokens); // llama.cpp's
+      in.flag("add_special_tokens", out.add_special_tokens);
+      in.flag("return_token_strs", out.return_token_strs);
+    });
+}
+
+std::variant<detokenize_request, api_error>
+parse_detokenize(std::string_view body) {
+  return parse<detokenize_request>(
+    body, [](fields& in, const chat_limits&, detokenize_request& out) {
+      const json* const value = in.find("tokens");
+      if (!value)
+        return in.wrong("tokens", "is missing: give a list of token ids",
+                        "missing_required_parameter");
+      if (!value->is_array())
+        return in.not_a("tokens", *value, "a list of token ids");
+      if (value->size() > tokens_max)
+        return in.wrong("tokens",
+                        "has more than " + std::to_string(tokens_max) + " ids");
+      for (const json& item : *value) {
+        const auto id = whole(item);
+        if (!id || *id < 0 || !std::in_range<token_id>(*id))
+          return in.not_a("tokens", item, "a list of token ids");
+        out.tokens.push_back(static_cast<token_id>(*id));
+      }
+    });
+}
+
+std::variant<template_request, api_error>
+parse_apply_template(std::string_view body) {
+  return parse<template_request>(
+    body, [](fields& in, const chat_limits& limits, template_request& out) {
+      out.asked = read_conversation(in, limits);
+    });
+}
+
+std::string tokenize_json(const std::vector<token_id>& tokens,
+                          const std::optional<std::vector<std::string>>& texts,
+                          std::uint64_t max_model_len) {
+  json object{{"count", tokens.size()},
+              {"max_model_len", max_model_len},
+              {"tokens", tokens},
+              {"token_strs", nullptr}};
+  if (texts)
+    object["token_strs"] = *texts;
+  return model::json_text(object);
+}
+
+std::string detokenize_json(const std::string& text) {
+  return model::json_text(json{{"prompt", text}, {"content", text}});
+}
+
+std::string apply_template_json(const std::string& text) {
+  return model::json_text(json{{"prompt", text}});
+}
+
+} // namespace shoal::openai

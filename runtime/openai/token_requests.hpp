@@ -1,0 +1,58 @@
+// runtime/openai/token_requests.hpp -- /tokenize, /detokenize, /apply-template.
+//
+//   POST /tokenize        {"prompt": TEXT} or {"messages": [...]}, as vLLM has it;
+//                         or {"content": TEXT}, as llama.cpp has it
+//     -> {"count": N, "max_model_len": M, "tokens": [...], "token_strs": null}
+//   POST /detokenize      {"tokens": [...]}
+//     -> {"prompt": TEXT, "content": TEXT}
+//   POST /apply-template  {"messages": [...]}, as llama.cpp has it
+//     -> {"prompt": TEXT}
+//
+// "model" may be left out where one model is served. add_special_tokens is true
+// for prompts, false for messages and contents; return_token_strs gives the text
+// of each token.
+//
+// Errors: an api_error with status 400 and the name of the field.
+#pragma once
+
+#include "runtime/openai/chat_request.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace shoal::openai {
+
+struct tokenize_request {
+  std::string model; ///< "": not given
+  /// A text, or a conversation.
+  std::variant<std::string, conversation> from;
+  bool add_special_tokens = true;
+  bool return_token_strs = false;
+};
+
+struct detokenize_request {
+  std::string model;
+  std::vector<token_id> tokens;
+};
+
+struct template_request {
+  std::string model;
+  conversation asked;
+};
+
+std::variant<tokenize_request, api_error> parse_tokenize(std::string_view body);
+std::variant<detokenize_request, api_error>
+parse_detokenize(std::string_view body);
+std::variant<template_request, api_error>
+parse_apply_template(std::string_view body);
+
+std::string tokenize_json(const std::vector<token_id>& tokens,
+                          const std::optional<std::vector<std::string>>& texts,
+                          std::uint64_t max_model_len);
+std::string detokenize_json(const std::string& text);
+std::string apply_template_json(const std::string& text);
+
+} // namespace shoal::openai

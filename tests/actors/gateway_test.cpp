@@ -1,0 +1,357 @@
+// tests/actors/gateway_test.cpp -- the gateway's actor, with everything around it
+// made by hand: which messages go out in which order.
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "actors/gateway/gateway.hpp"
+#include "actors/serving/version_header.hpp"
+#include "kernels/backend.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/jobs/serve_config.hpp"
+#include "runtime/model/text/tokenizer.hpp"
+#include "runtime/store/store.hpp"
+#include "runtime/work/device_queue.hpp"
+#include "support/folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <cstdlib>
+#include <deque>
+#include <map>
+
+namespace shoal::actors {
+
+namespace {
+
+const core::peer_id me{1};
+constexpr core::job_id job = 5;
+
+/// Runs what was submitted when it is told to.
+struct manual_queue final : runtime::device_queue {
+  void submit_pass(segments run, std::function<void()> done, label) override {
+    waiting.emplace_back(std::move(run), std::move(done));
+  }
+  void close() override {}
+  void run_one() {
+    auto [run, done] = std::move(waiting.front());
+    waiting.pop_front();
+    while (run && run(*unused)) {
+    }
+    if (done)
+      done();
+  }
+  std::deque<std::pair<segments, std::function<void()>>> waiting;
+  std::unique_ptr<kernels::backend> unused = kernels::make_reference_backend();
+};
+
+/// A client that takes everything.
+struct client final : runtime::http_exchange {
+  client(const std::string& path, const std::string& body) {
+    asked.method = "POST";
+    asked.path = path;
+    asked.body = body;
+    asked.client = "127.0.0.1:1";
+  }
+  const runtime::http_request& request() const noexcept override {
+    return asked;
+  }
+  void watch(std::weak_ptr<runtime::http_watcher>) override {}
+  bool respond(unsigned s, std::vector<runtime::http_header>,
+               std::string body) override {
+    status = s;
+    got += body;
+    return true;
+  }
+  bool begin_stream(unsigned s, std::vector<runtime::http_header>) override {
+    status = s;
+    return true;
+  }
+  runtime::http_write write(std::string_view bytes) override {
+    got += bytes;
+    return runtime::http_write::ok;
+  }
+  bool end() override {
+    ended = true;
+    return true;
+  }
+  runtime::http_request asked;
+  unsigned status = 0;
+  std::string got;
+  bool ended = false;
+};
+
+struct no_log final : runtime::job_log {
+  void add(core::job_id, const runtime::job_event&) override {}
+  std::vector<runtime::job_event>
+  read(core::job_id, std::uint64_t, std::uint64_t&) const override {
+    return {};
+  }
+  std::vector<runtime::job_event> read_all(core::job_id) const override {
+    return {};
+  }
+};
+
+/// A node with a model that is served by a pipeline on itself.
+struct world final : runtime::context {
+  world() {
+    config.set("scheduler.policy", caf::atom("testing"));
+    config.set("middleman.attach-utility-actors", true);
+    system_ = std::make_unique<caf::actor_system>(config);
+    scheduler =
+      dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
+    BOOST_REQUIRE(scheduler);
+    gateway = spawn_gateway(*system_, *this);
+    see_model();
+  }
+  ~world() override {
+    caf::anon_send_exit(gateway, caf::exit_reason::kill);
+    gateway = nullptr;
+    scheduler->run();
+  }
+
+  void put(manifest& into, const std::string& name, const std::string& text) {
+    manifest_file f{name, {}, text.size()};
+    const auto writer = store->write();
+    BOOST_REQUIRE(!writer->append(std::as_bytes(std::span(text))));
+    BOOST_REQUIRE(!writer->commit(f.digest, std::nullopt));
+    into.files.push_back(f);
+  }
+
+  void see_model() {
+    runtime::serve_config served;
+    served.model.vocab_size = 256;
+    served.context = 1 << 16;
+    manifest files;
+    put(files, "tokenizer.json", model::byte_tokenizer::to_json());
+    put(files, "tokenizer_config.json",
+        R"({"chat_template": "{{ messages[0].content }}:{# knows <tool_call> )"
+        R"(and </think> #}"})");
+    manifest top;
+    put(top, "manifest", to_json(files));
+    core::job_entry e;
+    e.id = job;
+    e.name = "tiny";
+    e.kind = core::job_kind::serve;
+    e.run_json = runtime::to_json(served);
+    e.origin = top.files[0].digest;
+    core::island_place place;
+    place.since = 1;
+    place.replicas.emplace_back().stages.push_back(
+      core::stage_on({me, 0}, 0, 1));
+    header = version_header(e, 0, place, core::served_versions(e).front());
+    auto v = std::make_shared<core::view>();
+    v->number = 1;
+    v->members.emplace_back().id.peer = me;
+    v->jobs.push_back(e);
+    auto p = std::make_shared<core::plan>();
+    p->jobs.push_back({job, {place}});
+    view_ = v;
+    plan_ = p;
+    caf::anon_send(gateway, runtime::view_changed{view_, plan_});
+    settle();
+    core::pipeline_report ready;
+    ready.header = header;
+    ready.ready = true;
+    ready.room = 1 << 20;
+    say(ready);
+  }
+
+  /// Runs actors and the disk, but no prompts.
+  void settle() {
+    for (;;) {
+      scheduler->run();
+      if (disk_.waiting.empty())
+        return;
+      disk_.run_one();
+    }
+  }
+  void say(core::serve_message m) {
+    caf::anon_send(gateway,
+                   runtime::serve_message_in{
+                     me, std::make_shared<const core::serve_message>(m)});
+    settle();
+  }
+  std::shared_ptr<client> ask(http_question what, const std::string& body) {
+    const auto out = std::make_shared<client>("/v1/x", body);
+    caf::anon_send(gateway, http_ask{out, what});
+    settle();
+    return out;
+  }
+  /// What pipelines were asked for.
+  std::vector<core::serve_request> requests() const {
+    std::vector<core::serve_request> out;
+    for (const core::serve_message& m : sent)
+      if (const auto* r = std::get_if<core::serve_request>(&m))
+        out.push_back(*r);
+    return out;
+  }
+
+  // context
+  const core::peer_id& self() const override { return me; }
+  caf::actor_system& system() override { return *system_; }
+  runtime::link_hub& links() override { std::abort(); }
+  runtime::device_queue& device() override { std::abort(); }
+  runtime::device_queue& reductions() override { std::abort(); }
+  runtime::device_queue& disk() override { return disk_; }
+  runtime::device_queue& prompts() override { return prompts_; }
+  runtime::store& blobs() override { return *store; }
+  runtime::job_log& log() override { return log_; }
+  std::filesystem::path data_dir() const override { return home.path; }
+  std::shared_ptr<const core::view> view() const override { return view_; }
+  std::shared_ptr<const core::plan> plan() const override { return plan_; }
+  void send(const core::peer_id&, core::job_message) override {}
+  void send(const core::peer_id&, core::serve_message m) override {
+    sent.push_back(std::move(m));
+  }
+  void send_role(const core::peer_id&, const std::string&,
+                 std::vector<std::byte>) override {}
+  const runtime::role_table& roles() const override { return roles_; }
+  void bind_role(const std::string&, caf::actor) override {}
+  void propose_end(const core::island_id&, core::job_state, std::uint64_t,
+                   core::epoch, const std::string&) override {}
+  void propose_arrived(const core::island_id&, core::epoch) override {}
+  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
+                  std::function<void(std::error_code)>) override {
+    std::abort(); // all of them are here
+  }
+  void released() override {}
+  void say(const std::string&) override {}
+
+  test::folder home;
+  std::unique_ptr<runtime::store> store =
+    runtime::store::open(home.path / "blobs");
+  caf::actor_system_config config;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* scheduler = nullptr;
+  caf::actor gateway;
+  manual_queue disk_, prompts_;
+  no_log log_;
+  runtime::role_table roles_;
+  std::shared_ptr<const core::view> view_;
+  std::shared_ptr<const core::plan> plan_;
+  core::job_header header;
+  std::vector<core::serve_message> sent;
+};
+
+std::string body(const std::string& prompt) {
+  return R"({"model":"tiny","stream":true,"max_tokens":9,"prompt":")" + prompt
+         + "\"}";
+}
+
+std::string chat(const std::string& text) {
+  return R"({"model":"tiny","messages":[{"role":"user","content":")" + text
+         + "\"}]}";
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(gateways)
+
+/// While a long prompt waits to be tokenized, tokens of others go out, and the
+/// gateway answers; prompts come to pipelines in their order.
+BOOST_AUTO_TEST_CASE(a_long_prompt_holds_up_no_tokens) {
+  world w;
+  const auto first = w.ask(http_question::completion, body("ab"));
+  BOOST_TEST(w.requests().empty()); // nothing was tokenized in the actor
+  BOOST_REQUIRE(w.prompts_.waiting.size() == 1u);
+  w.prompts_.run_one();
+  w.settle();
+  BOOST_REQUIRE(w.requests().size() == 1u);
+  const core::serve_request one = w.requests().front();
+  BOOST_TEST((one.tokens == std::vector<core::token_id>{'a', 'b'}));
+
+  const auto long_one =
+    w.ask(http_question::chat, chat(std::string(40'000, 'x')));
+  const auto short_one = w.ask(http_question::chat, chat("y"));
+  BOOST_TEST(w.prompts_.waiting.size() == 2u);
+  core::stream_news news{
+    one.stream, 2, {{'c', -1, {}}}, core::stream_end::none, true};
+  w.say(core::serve_news{w.header, {news}});
+  BOOST_TEST(first->got.find("\"text\":\"c\"") != std::string::npos);
+  const auto list = std::make_shared<client>("/v1/models", "");
+  caf::anon_send(w.gateway, http_ask{list, http_question::models});
+  w.settle();
+  BOOST_TEST(list->status == 200u);
+  BOOST_TEST(w.requests().size() == 1u);
+
+  w.prompts_.run_one();
+  w.prompts_.run_one();
+  w.settle();
+  const auto all = w.requests();
+  BOOST_REQUIRE(all.size() == 3u);
+  BOOST_TEST(all[1].tokens.size() == 40'001u);
+  BOOST_TEST((all[2].tokens == std::vector<core::token_id>{'y', ':'}));
+}
+
+BOOST_AUTO_TEST_CASE(prompts_that_wait_are_bounded) {
+  world w;
+  const std::string prompt(1 << 20, 'x');
+  std::vector<std::shared_ptr<client>> asked;
+  for (int i = 0; i < 70; ++i)
+    asked.push_back(w.ask(http_question::completion, body(prompt)));
+  BOOST_TEST(asked.front()->status == 0u);
+  BOOST_TEST(asked.back()->status == 429u);
+  const std::size_t waiting = w.prompts_.waiting.size();
+  BOOST_TEST(waiting >= 60u);
+  BOOST_TEST(waiting < 64u); // MiB
+  while (!w.prompts_.waiting.empty())
+    w.prompts_.run_one();
+  w.settle();
+  BOOST_TEST(asked.front()->status == 400u); // it is longer than the context
+  const auto again = w.ask(http_question::completion, body("ab"));
+  BOOST_TEST(again->status == 0u);
+  BOOST_TEST(w.prompts_.waiting.size() == 1u);
+}
+
+/// What a model writes of thoughts and calls, as events and as one answer.
+BOOST_AUTO_TEST_CASE(thoughts_and_calls_are_told_apart) {
+  const std::string said =
+    "<think>\nhm\n</think>\n\nLook: <tool_call>\n{\"name\": \"look\", "
+    "\"arguments\": {\"at\": \"it\"}}\n</tool_call>";
+  world w;
+  for (const bool stream : {false, true}) {
+    w.sent.clear();
+    const auto c = w.ask(
+      http_question::chat,
+      std::string(R"({"model":"tiny","tools":[{"type":"function","function":)"
+                  R"({"name":"look"}}],"messages":[{"role":"user",)"
+                  R"("content":"a"}],"stream":)")
+        + (stream ? "true}" : "false}"));
+    w.prompts_.run_one();
+    w.settle();
+    BOOST_REQUIRE(w.requests().size() == 1u);
+    const core::serve_request asked = w.requests().front();
+    for (std::size_t i = 0; i <= said.size(); ++i) {
+      core::stream_news news{
+        asked.stream, 2 + i, {}, core::stream_end::none, true};
+      const bool last = i == said.size();
+      news.tokens = {
+        {last ? 0 : int(static_cast<unsigned char>(said[i])), -1, {}}};
+      if (last)
+        news.end = core::stream_end::stop;
+      w.say(core::serve_news{w.header, {news}});
+    }
+    const auto has = [&](const char* text) {
+      return c->got.find(text) != std::string::npos;
+    };
+    BOOST_TEST(has(R"("finish_reason":"tool_calls")"));
+    BOOST_TEST(has(R"("name":"look")"));
+    if (stream) {
+      BOOST_TEST(c->ended);
+      BOOST_TEST(has(R"("delta":{"reasoning_content":"h","reasoning":"h"})"));
+      BOOST_TEST(has(R"("delta":{"content":"L"})"));
+      BOOST_TEST(has(
+        R"("delta":{"tool_calls":[{"index":0,"function":{"arguments":"i"}}]})"));
+      BOOST_TEST(!has("tool_call>"));
+      BOOST_TEST(!has("think>"));
+    } else {
+      BOOST_TEST(has(R"("content":"Look:")"));
+      BOOST_TEST(has(R"("reasoning_content":"hm")"));
+      BOOST_TEST(has(R"("arguments":"{\"at\": \"it\"}")"));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::actors
