@@ -39,16 +39,16 @@ struct kept_exchange final : runtime::http_exchange {
 struct answer {
   explicit answer(const std::string& more)
     : exchange(std::make_shared<kept_exchange>()),
-      is(exchange, parsed(more), {.system_fingerprint = "step-1"}, nullptr) {
+      is(exchange, parsed(more), {.id = "", .model = "", .system_fingerprint = "step-1"}, nullptr) {
     BOOST_REQUIRE(is.begin());
   }
-  static text_request parsed(const std::string& more) {
+  static actors::text_request parsed(const std::string& more) {
     auto all = openai::parse_completion(
       R"({"model": "m", "prompt": [1, 2, 3], "max_tokens": 2,
           "return_token_ids": true)"
       + more + "}");
     BOOST_REQUIRE(std::holds_alternative<openai::completion_request>(all));
-    text_request out;
+    actors::text_request out;
     out.options = std::get<openai::completion_request>(std::move(all));
     out.prompts = {{{1, 2, 3}, ""}};
     return out;
