@@ -272,6 +272,18 @@ schema merged(const schema& root, const schema& a, const schema& b,
   if (closed_for(a, properties(other)) || closed_for(other, properties(a)))
     throw bad_schema{path, "additionalProperties of one part would forbid "
                            "properties of another"};
+  // `items` says something of other elements where there are prefixItems.
+  const auto elements = [](const schema& s) {
+    schema out;
+    for (const char* key : {"items", "prefixItems"})
+      if (s.contains(key))
+        out[key] = s[key];
+    return out;
+  };
+  if (const schema x = elements(a), y = elements(other);
+      !x.is_null() && !y.is_null() && x != y)
+    throw bad_schema{path, "parts that describe elements of a list "
+                           "differently cannot be merged"};
   schema out = a.contains("$ref") ? followed(root, a, path) : a;
   for (const auto& [key, value] : other.items()) {
     if (!out.contains(key)) {
