@@ -152,8 +152,7 @@ file_keeper::file_keeper(runtime::context& node, core::job_id job,
                          std::shared_ptr<const model::unit_layout> layout,
                          std::shared_ptr<needed_checkpoints> needed, bool keeps,
                          weights_owner& owner, poster post,
-                         std::function<void()> changed,
-                         std::function<bool()> loaded)
+                         std::function<void()> changed)
   : node_(node), job_(job), layout_(std::move(layout)),
     needed_(std::move(needed)), keeps_(keeps), owner_(owner),
     post_([post = std::move(post),
@@ -163,8 +162,7 @@ file_keeper::file_keeper(runtime::context& node, core::job_id job,
           run();
       });
     }),
-    changed_(std::move(changed)), loaded_(std::move(loaded)),
-    files_(std::make_shared<files_of_view>()) {
+    changed_(std::move(changed)), files_(std::make_shared<files_of_view>()) {
 }
 
 void file_keeper::set(std::shared_ptr<const core::view> view,
@@ -187,7 +185,7 @@ void file_keeper::look_again() {
   auto found = std::make_shared<look>();
   node_.disk().submit(
     [found, node = &node_, layout = layout_, all = files_, place = place_,
-     entry = *job, keeps = keeps_, loaded = loaded_(),
+     entry = *job, keeps = keeps_,
      disks = core::disks_of(*view_, *job, place_.get())](kernels::backend&) {
       runtime::store& blobs = node->blobs();
       const auto stages = stages_of(*place, layout->head_unit());
@@ -225,7 +223,6 @@ void file_keeper::look_again() {
         const bool here = blobs.contains(f.digest);
         const auto& at = keepers[i];
         const bool kept = std::ranges::find(at, self) != at.end();
-        const bool run = std::ranges::find(f.runs, self) != f.runs.end();
         found->alone += at.size() < std::min(core::copies_kept, disks.size());
         absent += here && !blobs.in_memory(f.digest) ? 0 : f.bytes;
         if (kept) {
@@ -235,8 +232,7 @@ void file_keeper::look_again() {
         }
         if (kept && !here) // what is in memory now goes, and comes again
           found->missing.emplace_back(f.digest, at);
-        else if (here && !kept && (!run || loaded) && !at.empty()
-                 && !blobs.in_memory(f.digest))
+        else if (here && !kept && !at.empty() && !blobs.in_memory(f.digest))
           found->removable.emplace_back(f.digest, at);
       }
       found->files = all->files.size();

@@ -34,12 +34,10 @@ public:
   /// @param keeps false: only tells share() what is kept here, since another
   /// island of the job does the rest
   /// @param changed called when share() has changed
-  /// @param loaded whether all that runs here is loaded: its files may go
   file_keeper(runtime::context& node, core::job_id job,
               std::shared_ptr<const model::unit_layout> layout,
               std::shared_ptr<needed_checkpoints> needed, bool keeps,
-              weights_owner& owner, poster post, std::function<void()> changed,
-              std::function<bool()> loaded);
+              weights_owner& owner, poster post, std::function<void()> changed);
   file_keeper(const file_keeper&) = delete;
   file_keeper& operator=(const file_keeper&) = delete;
 
@@ -80,7 +78,6 @@ private:
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   poster post_;
   const std::function<void()> changed_;
-  const std::function<bool()> loaded_;
   const std::shared_ptr<file_share> share_ = std::make_shared<file_share>();
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::assignment> place_;

@@ -55,18 +55,12 @@ public:
       node_(*config_.node), serve_(std::move(serve)),
       post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
       layout_(std::make_shared<const model::unit_layout>(serve_.model)),
-      keeper_(
-        node_, config_.entry.id, layout_, config_.needed, config_.island == 0,
-        *this, post_,
-        [this] {
-          for (const auto& s : served_)
-            s->weights.go_on();
-        },
-        [this] {
-          return std::ranges::all_of(served_, [](const auto& s) {
-            return s->weights.here() == s->weights.wanted();
-          });
-        }),
+      keeper_(node_, config_.entry.id, layout_, config_.needed,
+              config_.island == 0, *this, post_,
+              [this] {
+                for (const auto& s : served_)
+                  s->weights.go_on();
+              }),
       buffers_(std::make_shared<buffer_pool>(node_.links().memory())) {}
 
   const char* name() const override { return "serve job"; }

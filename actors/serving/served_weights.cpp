@@ -137,6 +137,7 @@ void served_weights::fetch(model::unit_index unit) {
 void served_weights::read(model::unit_index unit) {
   struct outcome {
     unit_files files;
+    std::vector<std::string> set_aside; ///< of the damaged ones
     std::string wrong;
     std::optional<model::inference_unit> loaded;
   };
@@ -144,7 +145,7 @@ void served_weights::read(model::unit_index unit) {
   auto ended = [this, unit, turn = turn_, out] {
     if (turn != turn_)
       return;
-    for (const std::string& name : out->files.damaged)
+    for (const std::string& name : out->set_aside)
       owner_.say(name
                  + " is damaged here: it was set aside, and is fetched from a "
                    "peer that has it");
@@ -183,10 +184,17 @@ void served_weights::read(model::unit_index unit) {
      node = &node_](kernels::backend&) {
       auto files =
         read_unit_files(manifest, *layout, unit, node->blobs(), *verified);
-      if (files)
-        out->files = std::move(*files);
-      else
+      if (!files) {
         out->wrong = files.message();
+        return;
+      }
+      out->files = std::move(*files);
+      // Others are gone: they were kept elsewhere, and had to make room.
+      const auto listed = read_manifest(manifest, node->blobs());
+      for (const std::string& name : out->files.damaged)
+        if (const manifest_file* f = listed ? listed->find(name) : nullptr;
+            f == nullptr || node->blobs().set_aside(f->digest))
+          out->set_aside.push_back(name);
     },
     [post = post_, load] { post(load); });
 }

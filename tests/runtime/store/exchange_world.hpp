@@ -76,7 +76,10 @@ struct world {
     void send(const peer_id& to, std::uint64_t plan, std::uint32_t n,
               std::span<const std::byte> bytes,
               std::shared_ptr<const void> keep, callback done) override {
-      all.transfers[{number, to[0] - 1u, plan, n}].send(bytes, keep, done);
+      transfer& t = all.transfers[{number, to[0] - 1u, plan, n}];
+      if (t.sent) // as links do
+        return done(std::make_error_code(std::errc::invalid_argument));
+      t.send(bytes, keep, done);
       all.meet({number, to[0] - 1u, plan, n});
     }
     void cancel(std::uint64_t plan) override {
