@@ -131,6 +131,19 @@ public:
                           std::vector<core::peer_id> holders,
                           std::function<void(std::error_code)> done) = 0;
 
+  /// Asks a peer whether its disk has a blob; `done` as that of fetch_blob. A peer that
+  /// does not answer has none.
+  virtual void has_blob(const core::blob_digest&, const core::peer_id&,
+                        std::function<void(bool)> done) {
+    const auto tell = std::move(done);
+    tell(false);
+  }
+
+  /// Reports the room on this node's disk for the files of served models
+  /// (core::device_profile::disk_bytes). @param refused the disk has just refused
+  /// some: plans are to know at once
+  virtual void offer_disk(std::uint64_t /*bytes*/, bool /*refused*/) {}
+
   /// Bytes of blobs that have come from peers and been sent to them: shows
   /// whether fetches progress.
   virtual std::uint64_t blob_bytes_moved() const { return 0; }

@@ -163,6 +163,8 @@ void fetch(const std::shared_ptr<fetching>& f, const core::blob_digest& blob,
            std::function<void(std::error_code)> done) {
   if (f->set.memory_will_do)
     f->node->blobs().may_stay_in_memory(blob);
+  if (f->set.only_passes && f->set.only_passes(blob))
+    f->node->blobs().stay_in_memory(blob);
   f->node->fetch_blob(blob, in_order(*f, blob), std::move(done));
 }
 
@@ -187,13 +189,15 @@ void go_on(const std::shared_ptr<fetching>& f) {
 /// Fetches the next single blob, or goes on when the last one has come.
 void fetch_single(const std::shared_ptr<fetching>& f) {
   std::unique_lock lock(f->mutex);
-  if (!f->error && f->next < f->missing.size()) {
+  const bool ends = f->set.as_many_as_there_are ? refused_by_disk(f->error)
+                                                : bool(f->error);
+  if (!ends && f->next < f->missing.size()) {
     const core::blob_digest blob = f->missing[f->next++];
     lock.unlock();
     fetch(f, blob, [f](std::error_code error) {
       {
         std::lock_guard guard(f->mutex);
-        if (!f->error)
+        if (!f->error || refused_by_disk(error))
           f->error = error;
       }
       fetch_single(f);

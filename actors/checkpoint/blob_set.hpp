@@ -6,8 +6,9 @@
 // the files of given tensors only when the indexes are here.
 //
 // Threads: any; `done` runs on some thread and only posts a message.
-// Errors:  the first failure ends it. std::errc::bad_message: a manifest or an
-//          index is invalid, the same on all peers.
+// Errors:  the first failure ends it, unless set otherwise.
+//          std::errc::bad_message: a manifest or an index is invalid, the same on
+//          all peers.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -27,6 +28,8 @@ namespace shoal::actors {
 
 struct blob_set {
   std::vector<core::blob_digest> blobs;     ///< single ones
+  /// Fetches the single ones that there are before it fails for others.
+  bool as_many_as_there_are = false;
   std::vector<core::blob_digest> manifests; ///< with all their files
   /// With all their files but those of an optimizer.
   std::vector<core::blob_digest> weights;
@@ -49,6 +52,8 @@ struct blob_set {
   std::map<core::blob_digest, core::peer_id> first;
   std::map<std::string, core::peer_id> first_by_name;
   bool memory_will_do = false; ///< if the own disk refuses
+  /// Which blobs must be held in memory, since the disk is for others; any thread.
+  std::function<bool(const core::blob_digest&)> only_passes;
 };
 
 /// Whether the store has everything in `set`.

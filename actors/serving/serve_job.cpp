@@ -1,6 +1,7 @@
 // actors/serving/serve_job.cpp -- loads, computes, speaks for a pipeline.
 #include "actors/serving/serve_job.hpp"
 
+#include "actors/serving/file_keeper.hpp"
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
 #include "actors/serving/version_blobs.hpp"
@@ -32,7 +33,6 @@ struct serve_tick {};
 struct sign_of_life {};
 constexpr std::chrono::seconds sign_every{10};
 constexpr std::chrono::seconds tick_every{1};
-constexpr std::chrono::seconds fetch_again_after{1};
 
 } // namespace
 } // namespace shoal::actors
@@ -58,6 +58,13 @@ public:
     : caf::event_based_actor(cfg), config_(std::move(config)),
       node_(*config_.node), serve_(std::move(serve)),
       post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
+      layout_(std::make_shared<const model::unit_layout>(serve_.model)),
+      keeper_(node_, config_.entry.id, layout_, config_.needed,
+              config_.island == 0, *this, post_,
+              [this] {
+                for (const auto& s : served_)
+                  s->weights.go_on();
+              }),
       buffers_(std::make_shared<buffer_pool>(node_.links().memory())) {}
 
   const char* name() const override { return "serve job"; }
@@ -119,8 +126,9 @@ private:
         out.push_back(m.id.peer);
     return out;
   }
-  void run_later(std::function<void()> run) override {
-    delayed_send(this, fetch_again_after, later{std::move(run)});
+  void
+  run_later(std::chrono::seconds pause, std::function<void()> run) override {
+    delayed_send(this, pause, later{std::move(run)});
   }
 
   void note(const std::string& text) {
@@ -176,8 +184,9 @@ private:
   /// What one version of the model has here. Most models have only one.
   struct served {
     served(const core::model_version& v, serve_job_actor& owner)
-      : is(v), weights(owner.node_, owner.config_.entry.id, v.manifest,
-                       owner.serve_, owner, owner.post_),
+      : is(v),
+        weights(owner.node_, owner.config_.entry.id, v.manifest, owner.serve_,
+                owner.layout_, owner.keeper_.share(), owner, owner.post_),
         stalls(owner.node_, {owner.config_.entry.id, owner.config_.island},
                [&owner](const std::string& text) { owner.tell(text); }) {}
     core::model_version is;
@@ -258,13 +267,7 @@ private:
     for (const auto& s : served_)
       if (s->pipeline)
         send_all(s->pipeline->set_members(member_set(), steady_now()));
-    const bool keeps =
-      std::ranges::any_of(place.keepers, [&](const core::member_id& k) {
-        return k.peer == node_.self();
-      });
-    if (std::exchange(keeps_, keeps) != keeps)
-      for (const auto& s : served_)
-        s->weights.keep_all(keeps);
+    keeper_.set(m.view, *m.place);
     std::deque<early_message> early;
     early.swap(early_);
     for (early_message& e : early)
@@ -325,8 +328,6 @@ private:
         served_.erase(old);
       } else {
         next.push_back(std::make_shared<served>(v, *this));
-        if (keeps_)
-          next.back()->weights.keep_all(true);
       }
       next.back()->header = version_header(entry, config_.island, place, v);
     }
@@ -466,6 +467,8 @@ private:
   runtime::context& node_;
   const runtime::serve_config serve_;
   poster post_;
+  std::shared_ptr<const model::unit_layout> layout_;
+  file_keeper keeper_;
   std::shared_ptr<buffer_pool> buffers_;
   std::shared_ptr<const core::view> view_;
   core::job_header header_; ///< of the newest place
@@ -479,7 +482,6 @@ private:
   std::deque<early_message> early_;
   std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
-  bool keeps_ = false; ///< all files of the model
   bool ticking_ = false;
   bool over_ = false;
 };

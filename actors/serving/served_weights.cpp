@@ -11,20 +11,28 @@
 #include <algorithm>
 
 namespace shoal::actors {
+namespace {
+
+constexpr std::chrono::seconds fetch_again_after{1};
+
+} // namespace
 
 served_weights::served_weights(runtime::context& node, core::job_id job,
                                core::blob_digest manifest,
                                runtime::serve_config config,
+                               std::shared_ptr<const model::unit_layout> layout,
+                               std::shared_ptr<const file_share> share,
                                weights_owner& owner, poster post)
   : node_(node), job_(job), manifest_(manifest), config_(std::move(config)),
-    owner_(owner), post_([post = std::move(post), here = std::weak_ptr(alive_)](
-                           std::function<void()> run) {
+    share_(std::move(share)), owner_(owner),
+    post_([post = std::move(post),
+           here = std::weak_ptr(alive_)](std::function<void()> run) {
       post([here, run = std::move(run)] {
         if (!here.expired())
           run();
       });
     }),
-    layout_(std::make_shared<const model::unit_layout>(config_.model)) {
+    layout_(std::move(layout)) {
 }
 
 void served_weights::want(const std::set<model::unit_index>& units) {
@@ -41,10 +49,11 @@ void served_weights::want(const std::set<model::unit_index>& units) {
 }
 
 void served_weights::run_later(std::function<void()> run) {
-  owner_.run_later([here = std::weak_ptr(alive_), run = std::move(run)] {
-    if (!here.expired())
-      run();
-  });
+  owner_.run_later(fetch_again_after,
+                   [here = std::weak_ptr(alive_), run = std::move(run)] {
+                     if (!here.expired())
+                       run();
+                   });
 }
 
 void served_weights::make_stage(model::unit_index first, model::unit_index last,
@@ -59,35 +68,8 @@ void served_weights::forget_orders() {
   loading_ = false;
 }
 
-void served_weights::keep_all(bool keep) {
-  ++keeping_;
-  if (keep)
-    fetch_all_files(keeping_);
-}
-
-void served_weights::fetch_all_files(std::uint64_t turn) {
-  blob_set set;
-  set.weights.push_back(manifest_);
-  fetch_all(node_, std::move(set), owner_.members(),
-            [this, turn, post = post_](std::error_code error) {
-              post([this, turn, error] {
-                if (turn != keeping_ || !error)
-                  return;
-                if (refused_by_disk(error)) {
-                  owner_.say("the disk takes no files of the model: "
-                             + error.message());
-                  return;
-                }
-                run_later([this, turn] {
-                  if (turn == keeping_)
-                    fetch_all_files(turn);
-                });
-              });
-            });
-}
-
 void served_weights::load_next() {
-  if (loading_)
+  if (loading_ || !share_->known())
     return;
   std::size_t ahead = 0;
   for (const model::unit_index unit : wanted_) {
@@ -110,6 +92,10 @@ void served_weights::load_next() {
 blob_set served_weights::files_of(model::unit_index unit) const {
   blob_set set;
   set.parts.push_back({manifest_, tensors_of(*layout_, unit)});
+  set.memory_will_do = true; // until the unit is loaded
+  set.only_passes = [share = share_](const core::blob_digest& file) {
+    return share->only_passes(file);
+  };
   return set;
 }
 
@@ -133,8 +119,11 @@ void served_weights::fetch(model::unit_index unit) {
                 if (error == std::errc::bad_message)
                   return owner_.unusable("the model's list of files cannot be "
                                          "read");
-                const std::string text = "weights cannot be fetched: "
-                                         + error.message() + "; trying again";
+                const std::string text =
+                  error == runtime::errc::not_found
+                    ? "waits for files of the model that no peer has yet"
+                    : "weights cannot be fetched: " + error.message()
+                        + "; trying again";
                 if (text != said_)
                   owner_.say(said_ = text);
                 run_later([this, unit, turn] {
@@ -148,6 +137,7 @@ void served_weights::fetch(model::unit_index unit) {
 void served_weights::read(model::unit_index unit) {
   struct outcome {
     unit_files files;
+    std::vector<std::string> set_aside; ///< of the damaged ones
     std::string wrong;
     std::optional<model::inference_unit> loaded;
   };
@@ -155,7 +145,7 @@ void served_weights::read(model::unit_index unit) {
   auto ended = [this, unit, turn = turn_, out] {
     if (turn != turn_)
       return;
-    for (const std::string& name : out->files.damaged)
+    for (const std::string& name : out->set_aside)
       owner_.say(name
                  + " is damaged here: it was set aside, and is fetched from a "
                    "peer that has it");
@@ -165,6 +155,7 @@ void served_weights::read(model::unit_index unit) {
       return owner_.unusable(out->wrong);
     units_.emplace(unit, std::move(*out->loaded));
     loading_ = false;
+    drop_passed(unit);
     make_if_complete();
     load_next();
   };
@@ -193,12 +184,47 @@ void served_weights::read(model::unit_index unit) {
      node = &node_](kernels::backend&) {
       auto files =
         read_unit_files(manifest, *layout, unit, node->blobs(), *verified);
-      if (files)
-        out->files = std::move(*files);
-      else
+      if (!files) {
         out->wrong = files.message();
+        return;
+      }
+      out->files = std::move(*files);
+      // Others are gone: they were kept elsewhere, and had to make room.
+      const auto listed = read_manifest(manifest, node->blobs());
+      for (const std::string& name : out->files.damaged)
+        if (const manifest_file* f = listed ? listed->find(name) : nullptr;
+            f == nullptr || node->blobs().set_aside(f->digest))
+          out->set_aside.push_back(name);
     },
     [post = post_, load] { post(load); });
+}
+
+/// A loaded unit shares the files that were held in memory for it. The store lets go
+/// of those that no other unit waits for.
+void served_weights::drop_passed(model::unit_index unit) {
+  std::vector<std::string> next;
+  for (const model::unit_index u : wanted_)
+    if (!units_.contains(u))
+      std::ranges::move(tensors_of(*layout_, u), std::back_inserter(next));
+  node_.disk().submit(
+    [node = &node_, manifest = manifest_, next = std::move(next),
+     loaded = tensors_of(*layout_, unit)](kernels::backend&) {
+      runtime::store& blobs = node->blobs();
+      const auto listed = read_manifest(manifest, blobs);
+      if (!listed)
+        return;
+      const auto files = files_with(*listed, loaded, blobs);
+      const auto others = files_with(*listed, next, blobs);
+      if (!files || !others)
+        return;
+      for (const manifest_file& f : files->files)
+        if (blobs.in_memory(f.digest)
+            && std::ranges::find(others->files, f.digest,
+                                 &manifest_file::digest)
+                 == others->files.end())
+          static_cast<void>(blobs.remove(f.digest));
+    },
+    {});
 }
 
 void served_weights::make_if_complete() {

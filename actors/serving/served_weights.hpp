@@ -2,7 +2,8 @@
 //
 // Fetches the files of the units that are wanted from any member, checks and
 // loads them, and makes stages of them. Units stay while they are wanted, so a
-// new place loads only what is new.
+// new place loads only what is new. Files that only pass (file_share.hpp) are held
+// in memory until their units are loaded.
 //
 // Threads: the owner's; work runs on the disk and device queues, and may end
 //          after this is gone.
@@ -12,11 +13,13 @@
 #pragma once
 
 #include "actors/checkpoint/blob_set.hpp"
+#include "actors/serving/file_share.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/jobs/serve_config.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,8 +48,9 @@ public:
   /// The weights cannot be used, and no other copy would help.
   virtual void unusable(const std::string& why) = 0;
   virtual std::vector<core::peer_id> members() const = 0;
-  /// Runs a function in a turn of the owner, after a while.
-  virtual void run_later(std::function<void()> run) = 0;
+  /// Runs a function in a turn of the owner, after a pause.
+  virtual void
+  run_later(std::chrono::seconds pause, std::function<void()> run) = 0;
 };
 
 class served_weights {
@@ -55,13 +59,11 @@ public:
 
   served_weights(runtime::context& node, core::job_id job,
                  core::blob_digest manifest, runtime::serve_config config,
-                 weights_owner& owner, poster post);
+                 std::shared_ptr<const model::unit_layout> layout,
+                 std::shared_ptr<const file_share> share, weights_owner& owner,
+                 poster post);
   served_weights(const served_weights&) = delete;
   served_weights& operator=(const served_weights&) = delete;
-
-  const std::shared_ptr<const model::unit_layout>& layout() const noexcept {
-    return layout_;
-  }
 
   /// From now on these units are wanted, and no others. What was asked of
   /// make_stage() before is void.
@@ -73,9 +75,8 @@ public:
   /// What was asked of make_stage() is void; units that are here stay.
   void forget_orders();
 
-  /// Whether all files of the model are to be in the own store, so that others may
-  /// have them when the peer from which they came is gone.
-  void keep_all(bool keep);
+  /// To be called when the share is known, and when it has changed.
+  void go_on() { load_next(); }
 
   /// Wanted units, and those that are here.
   std::size_t wanted() const noexcept { return wanted_.size(); }
@@ -94,10 +95,10 @@ private:
 
   blob_set files_of(model::unit_index unit) const;
   std::vector<core::peer_id> holders_of(model::unit_index unit) const;
-  void fetch_all_files(std::uint64_t turn);
   void load_next();
   void fetch(model::unit_index unit);
   void read(model::unit_index unit);
+  void drop_passed(model::unit_index unit);
   void make_if_complete();
   void run_later(std::function<void()> run);
 
@@ -105,6 +106,7 @@ private:
   core::job_id job_;
   core::blob_digest manifest_;
   runtime::serve_config config_;
+  std::shared_ptr<const file_share> share_;
   weights_owner& owner_;
   /// What is posted finds out by it whether this still exists.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -115,9 +117,8 @@ private:
   std::set<model::unit_index> prefetched_; ///< or being so
   std::vector<order> orders_;
   bool loading_ = false;
-  std::uint64_t turn_ = 0;    ///< counts want()
-  std::uint64_t keeping_ = 0; ///< counts keep_all()
-  std::string said_;          ///< last
+  std::uint64_t turn_ = 0; ///< counts want()
+  std::string said_;       ///< last
   /// Hashed files, and tied matrices: used on the disk and device queues only.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();

@@ -264,6 +264,10 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--memory", o.memory,
                 "memory that jobs may use, such as 8GiB or 50% (default: half "
                 "of what is free, shared with this machine's other nodes)");
+  c->add_option(
+    "--disk", o.disk,
+    "disk space for texts, checkpoints and files of models, such as "
+    "200GiB (default: what is free, less 5 % or 1 GiB)");
   c->add_option("--trace", o.trace,
                 "file that records what this node does when, for "
                 "ui.perfetto.dev (default: none)");

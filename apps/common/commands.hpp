@@ -51,6 +51,7 @@ struct node_options {
   std::vector<std::string> trusted_networks;
   int threads = 0;
   std::string memory; ///< memory_size.hpp; empty: half of the free memory
+  std::string disk;   ///< memory_size.hpp; empty: all but a reserve
   std::vector<std::filesystem::path> plugins;
   std::filesystem::path trace;
   bool json = false;

@@ -263,8 +263,8 @@ std::string read_secret_line(const std::filesystem::path& file) {
   return text;
 }
 
-runtime::node_config
-config_of(const node_options& o, std::uint64_t memory, printer& out) {
+runtime::node_config config_of(const node_options& o, std::uint64_t memory,
+                               std::uint64_t disk, printer& out) {
   runtime::node_config c;
   c.name = o.at.name;
   c.version = program_version();
@@ -286,6 +286,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.exclude_fabrics = o.exclude_fabrics;
   c.trusted_networks = o.trusted_networks;
   c.memory_bytes = memory;
+  c.disk_bytes = disk;
   c.trace_file = o.trace;
   c.observer = &out;
   return c;
@@ -310,6 +311,11 @@ int run_node(node_options o) {
     parse_memory(o.memory, runtime::host_memory(runtime::read_host_limits()));
   if (!memory) {
     std::cerr << "shoal: --memory " << memory.message() << "\n";
+    return exit_usage;
+  }
+  const auto disk = parse_memory(o.disk, 0);
+  if (!disk) {
+    std::cerr << "shoal: --disk " << disk.message() << "\n";
     return exit_usage;
   }
   if (!o.join_token_file.empty()) {
@@ -350,7 +356,7 @@ int run_node(node_options o) {
     for (const auto& file : o.plugins)
       out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
                            + file.string() + ") loaded");
-    runtime::node_config config = config_of(o, *memory, out);
+    runtime::node_config config = config_of(o, *memory, *disk, out);
     config.http = http->endpoint();
     node = std::make_unique<runtime::node>(config, roles);
   } catch (const runtime::usage_error& e) {

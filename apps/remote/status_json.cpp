@@ -59,6 +59,7 @@ const json& pattern() {
                               {"mflops", 0u},
                               {"stream_mbps", 0u},
                               {"memory_bytes", 0u},
+                              {"disk_bytes", 0u},
                               {"memory_for_jobs_bytes?", 0u},
                               {"host_memory_bytes", 0u},
                               {"memory_is_share", false}};
@@ -217,6 +218,7 @@ core::view view_of(const status_json& status) {
       m.device.host_memory_bytes =
         number("host_memory_bytes", std::uint64_t{1} << 48);
       m.device.memory_is_share = d["memory_is_share"].get<bool>();
+      m.device.disk_bytes = number("disk_bytes", std::uint64_t{1} << 48);
     }
     v.members.push_back(m);
   }

@@ -175,7 +175,7 @@ void put_work(std::string& out, const json& peer, const json& job) {
       continue;
     const std::string id = begin_of(job["id"], 8);
     if (serves(job)) {
-      put(out, "  keeps the weights of %s (%s)\n", text(job, "name"),
+      put(out, "  keeps files of %s (%s)\n", text(job, "name"),
           id.c_str());
       continue;
     }

@@ -9,6 +9,7 @@
 #include "apps/remote/found_job.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/serve/passed_upload.hpp"
 #include "apps/serve/serve_events.hpp"
 #include "apps/serve/served_description.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
@@ -73,16 +74,30 @@ private:
         return failure{client_->text()};
       return model::done{};
     };
+    const auto bytes = weights_bytes(*folder);
+    if (!bytes)
+      return fail(bytes.message());
+    passed_upload passed(*folder, *client_);
     const auto upload = [&](core::job_entry& entry) -> model::status {
-      auto sent = upload_model(*folder, 0, put);
+      if (passes_)
+        say("notice", "the disk of this node has no room for the whole model: "
+                      "its files go on to the peers that keep them");
+      auto sent = passes_ ? passed.list() : upload_weights(*folder, put);
       if (!sent)
         return sent.why();
       entry.origin = sent->manifest;
       entry.origin_bytes = sent->bytes;
       return model::done{};
     };
-    if (auto sent = submit(*config, name_of_files(o_.model), upload); !sent)
+    const std::string name = name_of_files(o_.model);
+    if (auto sent = submit(*config, name, upload, *bytes); !sent)
       return fail(sent.message());
+    if (passes_)
+      if (auto sent = passed.weights([this] { return !interrupts_.seen(); });
+          !sent) {
+        static_cast<void>(client_->stop_job(job_, false));
+        return interrupts_.seen() ? exit_interrupted : fail(sent.message());
+      }
     return follow();
   }
 
@@ -253,9 +268,11 @@ private:
 
   /// @param usual_name without --as
   /// @param weights gives the entry its weights
+  /// @param bytes of the files that are uploaded; 0: none are
   model::status
   submit(const runtime::serve_config& config, const std::string& usual_name,
-         const std::function<model::status(core::job_entry&)>& weights) {
+         const std::function<model::status(core::job_entry&)>& weights,
+         std::uint64_t bytes = 0) {
     std::string text;
     if (client_->status(text))
       return failure{client_->text()};
@@ -278,10 +295,17 @@ private:
                      + "`"};
     core::job_entry entry = served_entry(o_, config, name_);
     entry.user = user_at_host();
-    if (const auto status = parse_status(text))
-      if (const std::string why = core::never_fits(view_of(*status), entry);
-          !why.empty())
+    entry.origin_bytes = bytes;
+    if (const auto status = parse_status(text)) {
+      const core::view v = view_of(*status);
+      if (const std::string why = core::never_fits(v, entry); !why.empty())
         return failure{why}; // before a model is uploaded, which may take long
+      for (const core::member& m : v.members)
+        passes_ = passes_
+                  || (core::to_hex(m.id.peer) == text_of(*status, "self")
+                      && m.device.disk_bytes > 0
+                      && m.device.disk_bytes < bytes + bytes / 16);
+    }
     if (auto given = weights(entry); !given)
       return given;
     if (client_->submit(entry, job_))
@@ -365,6 +389,7 @@ private:
   std::string name_, endpoint_;
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
+  bool passes_ = false; ///< the node has no room for the whole model
 };
 
 } // namespace

@@ -31,12 +31,14 @@ public:
          std::uint64_t part_bytes)
     : directory_(directory), put_(put), part_bytes_(part_bytes) {}
 
-  model::result<uploaded_model> run(std::uint64_t step) {
+  model::result<uploaded_model> run(std::uint64_t step, bool optimizer) {
     all_.step = step;
     if (auto fine = check_files(); !fine)
       return fine.why();
-    for (const char* kind : {actors::model_files, actors::optimizer_files})
-      if (auto done = put_weights(kind); !done)
+    if (auto done = put_weights(actors::model_files); !done)
+      return done.why();
+    if (optimizer)
+      if (auto done = put_weights(actors::optimizer_files); !done)
         return done.why();
     if (auto done = put_small(); !done)
       return done.why();
@@ -59,6 +61,21 @@ public:
       if (auto file = model::safetensors_source::open(directory_ / name); !file)
         return file.why();
     return model::done{};
+  }
+
+  model::result<std::uint64_t> bytes() {
+    auto names = names_of(actors::model_files);
+    if (!names)
+      return names.why();
+    std::uint64_t sum = 0;
+    for (const std::string& name : *names) {
+      std::error_code error;
+      const std::uint64_t file = fs::file_size(directory_ / name, error);
+      if (error)
+        return failure{(directory_ / name).string() + ": " + error.message()};
+      sum += file;
+    }
+    return sum;
   }
 
   model::result<uploaded_model> run_tokenizer(const tokenizer_files& files) {
@@ -234,7 +251,17 @@ model::status check_model(const fs::path& directory, const model::watch& told) {
 model::result<uploaded_model>
 upload_model(const fs::path& directory, std::uint64_t step,
              const put_pieces& put, std::uint64_t part_bytes) {
-  return upload(directory, put, part_bytes).run(step);
+  return upload(directory, put, part_bytes).run(step, true);
+}
+
+model::result<uploaded_model>
+upload_weights(const fs::path& directory, const put_pieces& put,
+               std::uint64_t part_bytes) {
+  return upload(directory, put, part_bytes).run(0, false);
+}
+
+model::result<std::uint64_t> weights_bytes(const fs::path& directory) {
+  return upload(directory, {}, upload_part_bytes).bytes();
 }
 
 model::result<uploaded_model>

@@ -41,11 +41,20 @@ struct uploaded_model {
 model::status check_model(const std::filesystem::path& directory,
                           const model::watch& told = {});
 
-/// Uploads a model or checkpoint of `step`.
+/// Uploads a model or checkpoint of `step`. The calls of `put` and their bytes
+/// depend on the files alone; the last one is of the manifest.
 model::result<uploaded_model>
 upload_model(const std::filesystem::path& directory, std::uint64_t step,
              const put_pieces& put,
              std::uint64_t part_bytes = upload_part_bytes);
+/// The same without an optimizer's state.
+model::result<uploaded_model>
+upload_weights(const std::filesystem::path& directory, const put_pieces& put,
+               std::uint64_t part_bytes = upload_part_bytes);
+
+/// Bytes of the files of a model's weights.
+model::result<std::uint64_t>
+weights_bytes(const std::filesystem::path& directory);
 
 /// Uploads only a tokenizer, which a run from random weights copies to its
 /// model.

@@ -44,8 +44,12 @@ public:
 
   std::error_code connect(bool anywhere);
   std::error_code ask(decltype(client_request::body) body, client_reply& out);
+  std::error_code
+  begin_upload(std::uint64_t total, const std::function<bool()>& goes_on,
+               client_reply& reply);
   std::error_code put(const std::function<std::size_t(std::span<std::byte>)>&,
-                      std::uint64_t total, const core::blob_digest& digest);
+                      std::uint64_t total, const core::blob_digest& digest,
+                      const std::function<bool()>& goes_on);
   std::error_code fail(std::error_code error, std::string text) {
     text_ = std::move(text);
     return error;
@@ -268,11 +272,30 @@ client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
   return out;
 }
 
+/// Pause until a disk without room is asked again: the node passes on what it has,
+/// piece by piece.
+static constexpr milliseconds room_again_after{200};
+
+std::error_code client::impl::begin_upload(std::uint64_t total,
+                                           const std::function<bool()>& goes_on,
+                                           client_reply& reply) {
+  for (;;) {
+    if (auto error = ask(put_begin{total}, reply))
+      return error;
+    if (reply.code != reply_code::again_later)
+      return {};
+    if (!goes_on || !goes_on())
+      return fail(errc::refused, reply.text);
+    std::this_thread::sleep_for(room_again_after);
+  }
+}
+
 std::error_code
 client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
-                  std::uint64_t total, const core::blob_digest& digest) {
+                  std::uint64_t total, const core::blob_digest& digest,
+                  const std::function<bool()>& goes_on) {
   client_reply reply;
-  if (auto error = ask(put_begin{total}, reply))
+  if (auto error = begin_upload(total, goes_on, reply))
     return error;
   std::uint64_t upload = reply.value;
   std::uint64_t offset = 0;
@@ -331,7 +354,8 @@ client::put_blob(std::span<const std::byte> bytes, core::blob_digest& digest) {
 
 std::error_code
 client::put_pieces(std::span<const std::span<const std::byte>> pieces,
-                   core::blob_digest& digest) {
+                   core::blob_digest& digest,
+                   const std::function<bool()>& goes_on) {
   digest = sha256_joined(pieces);
   std::uint64_t total = 0;
   for (const auto& piece : pieces)
@@ -353,7 +377,7 @@ client::put_pieces(std::span<const std::span<const std::byte>> pieces,
       }
       return copied;
     },
-    total, digest);
+    total, digest, goes_on);
 }
 
 std::error_code client::get_blob(

@@ -84,9 +84,12 @@ public:
   [[nodiscard]] std::error_code
   put_blob(std::span<const std::byte> bytes, core::blob_digest& digest);
   /// The same of a blob that lies in several places.
+  /// @param goes_on asked now and then while the node's disk has no room for it;
+  /// without one, or once it says no, the upload fails
   [[nodiscard]] std::error_code
   put_pieces(std::span<const std::span<const std::byte>> pieces,
-             core::blob_digest& digest);
+             core::blob_digest& digest,
+             const std::function<bool()>& goes_on = {});
 
   /// Fetches a blob, from whichever peer has it, piece by piece.
   [[nodiscard]] std::error_code get_blob(

@@ -202,16 +202,15 @@ bool client_requests::may_upload(std::uint64_t announced, std::uint64_t bytes,
     return false;
   }
   const store::space disk = node_.blobs().room();
-  const std::uint64_t floor =
-    std::min(disk.all_bytes / control_free_share, control_free_bytes_min);
-  if (disk.all_bytes > 0
-      && (disk.free_bytes < floor || bytes > disk.free_bytes - floor)) {
-    refuse(out, "the disk of this node has too little room: "
-                  + core::size_text(disk.free_bytes)
-                  + " are free, the upload needs " + core::size_text(bytes)
-                  + ", and " + core::size_text(floor)
-                  + " stay free (control_free_bytes_min): make room, or "
-                    "upload to another node");
+  if (disk.all_bytes > 0 && bytes > disk.to_fill()) {
+    refuse(out,
+           "the disk of this node has too little room: "
+             + core::size_text(disk.free_bytes) + " are free, the upload needs "
+             + core::size_text(bytes) + ", and "
+             + core::size_text(disk.reserve_bytes)
+             + " stay free (store::reserve_bytes_max): make room, or "
+               "upload to another node",
+           reply_code::again_later);
     return false;
   }
   return true;
@@ -257,6 +256,7 @@ void client_requests::on(client_key who, const put_chunk& r,
   }
   // Checked again: others fill the disk, too, and may announce any size.
   if (!may_upload(0, r.bytes.size(), out)) {
+    out.code = reply_code::refused;
     uploads_.erase(r.upload);
     return;
   }

@@ -91,7 +91,8 @@ private:
   bool may_wait(client_key who, client_reply& out) const;
   bool read_events(const ask_events& r, client_reply& out);
   /// Whether `bytes` more may be written for this client's uploads, which have
-  /// announced `announced` bytes; otherwise `out` has the reason.
+  /// announced `announced` bytes; otherwise `out` has the reason, and says
+  /// again_later if the disk may get room.
   bool may_upload(std::uint64_t announced, std::uint64_t bytes,
                   client_reply& out) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);

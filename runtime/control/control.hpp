@@ -42,12 +42,6 @@ inline constexpr std::size_t control_uploads_max = 16; ///< of one client
 /// files in addition. They are removed when the client disconnects.
 inline constexpr std::uint64_t control_upload_bytes_max = std::uint64_t{1}
                                                           << 37;
-/// Uploads leave this share of the disk free, but no more than the bytes below.
-/// A node that trains writes checkpoints, and a system whose disk is full
-/// misbehaves. A share, because disks may be small: 1/20 is what ext4 keeps for
-/// root; and 1 GiB suffices for a system on a disk of any size.
-inline constexpr std::uint64_t control_free_share = 20;
-inline constexpr std::uint64_t control_free_bytes_min = std::uint64_t{1} << 30;
 /// Requests of one client that wait for events or views; more are refused.
 inline constexpr std::size_t control_waiting_max = 8;
 /// Requests of one remote client that wait to be processed; more are refused.

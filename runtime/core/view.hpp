@@ -45,6 +45,9 @@ struct device_profile {
   /// No user chose memory_bytes: peers of one host with this flag have that
   /// amount only once, for all of them (planning/host_memory.hpp).
   bool memory_is_share = false;
+  /// Room on the peer's disk for the files of served models, those that are there
+  /// included (planning/file_keepers.hpp); 0: unknown.
+  std::uint64_t disk_bytes = 0;
   friend bool
   operator==(const device_profile&, const device_profile&) = default;
 };
@@ -62,6 +65,9 @@ void fields(auto& v, of<device_profile> auto& x) {
   v.edition(2, presence::if_set);
   v("host_memory_bytes", x.host_memory_bytes, at_most(limits::bytes_max));
   v("memory_is_share", x.memory_is_share);
+  v.edition(3, presence::if_set); // only for the member
+  v.edition(4, presence::if_set);
+  v("disk_bytes", x.disk_bytes, at_most(limits::bytes_max));
 }
 
 /// A network that a member is in, as measured at its end and quantised. The

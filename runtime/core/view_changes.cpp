@@ -54,6 +54,10 @@ void add_measures(const member& was, const member& is, clauses& out) {
   if (a.memory_bytes != b.memory_bytes)
     out.push_back(name + " offers " + size_text(b.memory_bytes)
                   + " of memory (was " + size_text(a.memory_bytes) + ")");
+  if (a.disk_bytes != b.disk_bytes && a.disk_bytes != 0)
+    out.push_back(name + " has room for " + size_text(b.disk_bytes)
+                  + " of models on its disk (was " + size_text(a.disk_bytes)
+                  + ")");
   if (a.threads != b.threads || a.host_threads != b.host_threads)
     out.push_back(name + " may use another number of processors");
   if (was.networks.empty() && !is.networks.empty())

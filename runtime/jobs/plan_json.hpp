@@ -1,4 +1,4 @@
-// runtime/jobs/plan_json.hpp -- a plan's differences from the wishes, as JSON.
+// runtime/jobs/plan_json.hpp -- a plan, and its differences from the wishes, as JSON.
 //
 // Both `shoal status --json` and `shoal plan --json` have these lists.
 #pragma once
@@ -21,5 +21,10 @@ std::vector<field_text> unheld_fields();
 nlohmann::ordered_json
 idle_json(const core::view& v, const core::assignment& a);
 std::vector<field_text> idle_fields();
+
+/// For each replica its stages.
+nlohmann::ordered_json
+places_json(const core::view& v, const core::assignment& a);
+std::vector<field_text> places_fields();
 
 } // namespace shoal::runtime

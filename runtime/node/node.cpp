@@ -141,8 +141,43 @@ node::impl::~impl() {
   life_->stop(); // while other parts may still call it
 }
 
+namespace {
+
+/// Blobs over the links that also carry tensors: the plan of each transfer is the
+/// exchange's own.
+class blobs_by_links final : public blob_links {
+public:
+  explicit blobs_by_links(link_hub& links) : links_(links) {}
+
+  void expect(const core::peer_id& from, std::uint64_t plan,
+              std::uint32_t number, piece into, callback done) override {
+    links_.expect(from, {plan, 0, number}, {into, std::span(*into)},
+                  std::move(done));
+  }
+  void send(const core::peer_id& to, std::uint64_t plan, std::uint32_t number,
+            std::span<const std::byte> bytes, std::shared_ptr<const void> keep,
+            callback done) override {
+    // Links only read what they send.
+    links_.send(to, {plan, 0, number},
+                {std::const_pointer_cast<void>(std::move(keep)),
+                 {const_cast<std::byte*>(bytes.data()), bytes.size()}},
+                std::move(done));
+  }
+  void cancel(std::uint64_t plan) override { links_.cancel(plan); }
+
+private:
+  link_hub& links_;
+};
+
+} // namespace
+
 void node::impl::start_services() {
-  store_ = open_store(setup_.data_dir / "blobs", config_.spare_blobs);
+  store_ = open_store(setup_.data_dir / "blobs", config_.spare_blobs,
+                      config_.disk_bytes);
+  // What fills it now may be files of served models: their actors find out.
+  profile_.disk_bytes = std::clamp<std::uint64_t>(
+    core::rounded_room(store_->used_bytes() + store_->room().to_fill()), 1,
+    core::limits::bytes_max);
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
@@ -176,6 +211,8 @@ void node::impl::start_services() {
     throw setup_error(std::string(e.what()) + "; choose another --listen");
   }
   address_ = mesh_->address();
+  blob_links_ = std::make_unique<blobs_by_links>(mesh_->links());
+  exchange_->use_links(*blob_links_);
   keeper_ = std::make_unique<profile_keeper>(self_, profile_);
   control_ =
     std::make_unique<control>(control_socket(setup_.data_dir), *clients_);

@@ -96,6 +96,9 @@ struct node_config {
   /// Memory that jobs may use; 0: half of the machine's free memory, shared by
   /// all nodes of the machine that have 0 here.
   std::uint64_t memory_bytes = 0;
+  /// What the blobs of jobs may take of the disk: texts, checkpoints, files of
+  /// models; 0: all but a reserve (store::reserve_share).
+  std::uint64_t disk_bytes = 0;
   /// Skips the measurement when not 0 (tests).
   std::uint64_t mflops = 0;
   /// File for the time line of the node's work (timeline.hpp); empty: none.

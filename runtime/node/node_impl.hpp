@@ -213,6 +213,7 @@ private:
   bool in_quorum() const override;
   bool release() override;
   void worked(const core::island_id& id, core::nanoseconds busy) override;
+  void offer_disk(std::uint64_t bytes, bool refused) override;
   void disks_refuse(const core::island_id& id,
                     const std::vector<core::peer_id>& at) override;
   void hung(const std::string& why) override;
@@ -273,6 +274,7 @@ private:
   std::unique_ptr<device_queue> disk_;
   std::unique_ptr<device_queue> records_; ///< a vote waits for no checkpoint
   std::unique_ptr<job_journal> journal_;
+  std::unique_ptr<blob_links> blob_links_;
   std::unique_ptr<blob_exchange> exchange_;
   std::unique_ptr<mesh> mesh_;
   std::unique_ptr<node_wiring> wiring_;

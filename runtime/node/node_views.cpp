@@ -134,6 +134,10 @@ void node::impl::disks_refuse(const core::island_id& id,
     refusing_disks_[id] = at;
 }
 
+void node::impl::offer_disk(std::uint64_t bytes, bool refused) {
+  keeper_->disk(bytes, refused);
+}
+
 void node::impl::hung(const std::string& why) {
   life_->hang(); // first: this thread may be stopped by what hangs
   say("[node] " + why + ": this node ends");

@@ -216,6 +216,13 @@ void node_wiring::fetch_blob(const core::blob_digest& digest,
                          std::move(done));
 }
 
+void node_wiring::has_blob(const core::blob_digest& digest,
+                           const core::peer_id& peer,
+                           std::function<void(bool)> done) {
+  if (!closed_)
+    parts_.exchange->has(digest, peer, std::move(done));
+}
+
 std::uint64_t node_wiring::blob_bytes_moved() const {
   return parts_.exchange->moved_bytes();
 }

@@ -85,6 +85,7 @@ public:
   virtual void worked(const core::island_id& id, core::nanoseconds busy) = 0;
   virtual void disks_refuse(const core::island_id&,
                             const std::vector<core::peer_id>& /*at*/) {}
+  virtual void offer_disk(std::uint64_t /*bytes*/, bool /*refused*/) {}
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
@@ -184,10 +185,15 @@ public:
                     const std::vector<core::peer_id>& at) override {
     host_.disks_refuse(id, at);
   }
+  void offer_disk(std::uint64_t bytes, bool refused) override {
+    host_.offer_disk(bytes, refused);
+  }
   void hung(const std::string& why) override { host_.hung(why); }
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;
+  void has_blob(const core::blob_digest& digest, const core::peer_id& peer,
+                std::function<void(bool)> done) override;
   std::uint64_t blob_bytes_moved() const override;
   void released() override;
   void say(const std::string& line) override { host_.say(line); }

@@ -78,6 +78,11 @@ void profile_keeper::links(core::nanoseconds now, const core::view& v,
                    core::median(f.rate));
 }
 
+void profile_keeper::disk(std::uint64_t bytes, bool refused) {
+  std::lock_guard lock(mutex_);
+  watch_.disk(bytes, refused);
+}
+
 std::optional<core::profile_watch::proposal>
 profile_keeper::take(core::nanoseconds now) {
   std::lock_guard lock(mutex_);

@@ -37,6 +37,8 @@ public:
              const std::vector<used_link>& used,
              const std::vector<link_hub::link_stat>& stats);
 
+  void disk(std::uint64_t bytes, bool refused);
+
   std::optional<core::profile_watch::proposal> take(core::nanoseconds now);
 
 private:

@@ -4,6 +4,7 @@
 #include "runtime/node/status.hpp"
 
 #include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/file_keepers.hpp"
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
@@ -77,6 +78,10 @@ const json_table<device_of>& device_table() {
     {"memory_is_share", "true or false", "",
      "whether it shares what it offers with other nodes of its machine",
      [](d v) { return json(v.is.memory_is_share); }},
+    {"disk_bytes", "whole number", "bytes",
+     "room on its disk for files of served models, with those there; 0: not "
+     "known",
+     [](d v) { return json(v.is.disk_bytes); }},
     {"memory_for_jobs_bytes", "whole number, optional", "bytes",
      "what plans count on, after such sharing", [](d v) {
        return v.memory_for_jobs ? json(*v.memory_for_jobs) : left_out();
@@ -193,36 +198,6 @@ const json_table<place_of>& roles_table() {
   return table;
 }
 
-struct stage_of {
-  const core::view& in;
-  const core::stage_place& is;
-};
-
-const json_table<stage_of>& stage_table() {
-  static const json_table<stage_of> table{
-    {"peer", "text", "", "name of the peer that computes this stage",
-     [](const stage_of& s) { return json(name_of(s.in, s.is.lead())); }},
-    {"id", "text", "", "its id, 64 hexadecimal digits",
-     [](const stage_of& s) { return json(core::to_hex(s.is.lead().peer)); }},
-    {"first_layer", "whole number", "", "counted from 0",
-     [](const stage_of& s) { return json(s.is.first_block); }},
-    {"last_layer", "whole number", "", "included", [](const stage_of& s) {
-       return json(std::int64_t{s.is.last_block} - 1);
-     }}};
-  return table;
-}
-
-json places_json(const place_of& a) {
-  json out = json::array();
-  for (const core::island_place& at : a.is.islands)
-    for (const core::replica_place& r : at.replicas) {
-      json& stages = out.emplace_back(json::array());
-      for (const core::stage_place& s : r.stages)
-        stages.push_back(written<stage_of>(stage_table(), {a.in, s}));
-    }
-  return out;
-}
-
 struct keeper_of {
   const core::view& in;
   core::member_id is;
@@ -240,6 +215,15 @@ const json_table<keeper_of>& keeper_table() {
      "full, read-only or damaged",
      [](const keeper_of& k) { return json(k.refuses); }}};
   return table;
+}
+
+/// The disks that share the files of a served model.
+json disks_json(const place_of& a, const core::job_entry& job) {
+  json out = json::array();
+  for (const core::disk_room& d : core::disks_of(a.in, job, &a.is))
+    if (const core::member* m = core::find_member(a.in, d.peer))
+      out.push_back(written<keeper_of>(keeper_table(), {a.in, m->id, false}));
+  return out;
 }
 
 /// Also those that keep checkpoints instead of disks that refuse them.
@@ -400,14 +384,18 @@ const json_table<job_of>& job_table() {
      texts_of(roles_table())},
     {"places", "list of lists of objects, optional", "",
      "for each replica its stages",
-     [](j v) { return v.place ? places_json(*v.place) : left_out(); },
-     texts_of(stage_table())},
+     [](j v) {
+       return v.place ? places_json(v.place->in, v.place->is) : left_out();
+     },
+     places_fields()},
     {"keepers", "list of objects, optional", "",
      "peers whose disks have its text, and get each checkpoint whole unless "
-     "others share its parts",
+     "others share its parts; or that share the files of a served model",
      [](j v) {
-       return v.place ? keepers_json(*v.place, &core::island_place::keepers)
-                      : left_out();
+       return !v.place ? left_out()
+              : serves(v)
+                ? disks_json(*v.place, v.is)
+                : keepers_json(*v.place, &core::island_place::keepers);
      },
      texts_of(keeper_table())},
     {"part_keepers", "list of objects, optional", "",

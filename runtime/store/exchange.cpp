@@ -2,6 +2,8 @@
 #include "runtime/store/exchange.hpp"
 
 #include "runtime/core/errc.hpp"
+#include "runtime/store/blob_server.hpp"
+#include "runtime/store/fetching.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "runtime/work/serial.hpp"
 
@@ -9,6 +11,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <random>
 #include <utility>
 
 namespace shoal::runtime {
@@ -18,48 +21,18 @@ namespace {
 using core::blob_digest;
 using core::peer_id;
 
-struct asked {
-  blob_request request;
-  core::nanoseconds deadline = 0;
-  int tries = 1;
-  core::nanoseconds asked_at = 0; ///< at first
-};
-
-/// One blob that is being fetched.
-struct fetching {
-  blob_digest digest{};
-  std::optional<std::uint64_t> given; ///< size, as the caller knows it
-  std::vector<peer_id> holders;
-  std::vector<blob_exchange::callback> done;
-
-  std::size_t holder = 0;    ///< the one being asked
-  bool alone = false;        ///< second round: no two holders are mixed
-  bool doubted = false;      ///< holders disagreed
-  std::error_code error;     ///< of the holders so far
-  std::uint64_t attempt = 0; ///< disk work of an older attempt is ignored
-
-  std::optional<std::uint64_t> total;
-  std::uint64_t next = 0;    ///< first byte not requested yet
-  std::uint64_t written = 0; ///< bytes handed to the disk
-  std::size_t on_disk = 0;   ///< chunks that the disk has not finished
-  bool goes_on = false;      ///< an earlier fetch wrote the first bytes
-  bool at_disk = false;      ///< the disk opens or commits it; all else waits
-  std::map<std::uint64_t, asked> in_flight;                ///< by number
-  std::map<std::uint64_t, std::vector<std::byte>> arrived; ///< by offset
-  /// Used by the disk queue; opened with the first bytes.
-  std::shared_ptr<std::unique_ptr<blob_writer>> writer;
-};
-
-using fetch_ptr = std::shared_ptr<fetching>;
-
 struct state : std::enable_shared_from_this<state> {
   state(store& b, device_queue& d, blob_sender& s)
-    : blobs(b), disk(d), sender(s) {}
+    : blobs(b), disk(d), sender(s), server(b, d, s) {}
 
   void fetch(fetch_ptr f);
   void begin_waiting();
   void go_on(const fetch_ptr& f);
   bool ask(fetching& f);
+  void expect(const fetching& f, const blob_request& request);
+  void came(const blob_digest& digest, const blob_request& request,
+            blob_links::piece bytes, std::error_code error);
+  void forget_requests(fetching& f);
   void take_begun(const fetch_ptr& f);
   void restart(fetching& f);
   std::size_t window_of(const peer_id& holder) const;
@@ -72,13 +45,21 @@ struct state : std::enable_shared_from_this<state> {
   void written(const fetch_ptr& f, std::uint64_t attempt, std::error_code why);
   void commit(const fetch_ptr& f);
   void count_wrong(const fetching& f);
-  bool given_up(const peer_id& holder) const;
   void finish(const fetch_ptr& f, std::error_code result);
-  void serve(const peer_id& from, blob_request request);
+  void ask_whether(question q);
+  void answered(std::uint64_t number, bool yes);
   void peer_down(const peer_id& peer);
   void tick(core::nanoseconds time);
   void close();
   blob_exchange::queues queues() const;
+
+  /// For work that may end after the exchange.
+  blob_server::poster to_server() {
+    return [here = weak_from_this()](blob_server::event e) {
+      if (const auto s = here.lock())
+        s->post([e = std::move(e)](state& me) { e(me.server); });
+    };
+  }
 
   template <class Event>
   void post(Event e) {
@@ -97,8 +78,12 @@ struct state : std::enable_shared_from_this<state> {
   std::map<peer_id, std::size_t> windows;
   std::map<blob_digest, fetch_ptr> running;
   std::deque<fetch_ptr> waiting;
-  std::map<peer_id, std::size_t> served; ///< requests under way
-  std::map<peer_id, std::size_t> wrong;  ///< blobs of a holder
+  blob_server server;
+  wrong_blobs wrong;
+  blob_links* links = nullptr;
+  /// The plans of its transfers: no two exchanges use the same.
+  std::mt19937_64 plans{std::random_device{}()};
+  std::map<std::uint64_t, question> questions;
   std::atomic<std::uint64_t> moved_bytes{0};
 };
 
@@ -107,7 +92,8 @@ void state::fetch(fetch_ptr f) {
     return f->done.front()(std::make_error_code(std::errc::operation_canceled));
   if (blobs.contains(f->digest))
     return f->done.front()({});
-  std::erase_if(f->holders, [&](const peer_id& p) { return given_up(p); });
+  std::erase_if(f->holders,
+                [&](const peer_id& p) { return wrong.given_up(p); });
   const auto same = [&](const fetch_ptr& w) { return w->digest == f->digest; };
   const auto found = running.find(f->digest);
   const auto queued = std::find_if(waiting.begin(), waiting.end(), same);
@@ -171,6 +157,16 @@ void state::take_begun(const fetch_ptr& f) {
               });
 }
 
+/// What is on its way for them is void.
+void state::forget_requests(fetching& f) {
+  const bool by_link = std::ranges::any_of(
+    f.in_flight, [](const auto& a) { return a.second.request.plan != 0; });
+  f.in_flight.clear();
+  if (by_link)
+    links->cancel(f.plan);
+  f.plan = 0;
+}
+
 /// Starts again at the first byte.
 void state::restart(fetching& f) {
   ++f.attempt;
@@ -179,7 +175,7 @@ void state::restart(fetching& f) {
   f.written = 0;
   f.on_disk = 0;
   f.goes_on = false;
-  f.in_flight.clear();
+  forget_requests(f);
   f.arrived.clear();
   f.writer = std::make_shared<std::unique_ptr<blob_writer>>();
 }
@@ -220,16 +216,24 @@ bool state::ask(fetching& f) {
   };
   while (more()) {
     // To continue a blob, first only its size: it may be smaller than that.
-    auto bytes = f.goes_on && !f.total ? 0 : blob_exchange::chunk_bytes;
+    const bool by_link = f.total && links != nullptr;
+    auto bytes = f.goes_on && !f.total ? 0
+                 : by_link             ? blob_exchange::piece_bytes
+                                       : blob_exchange::chunk_bytes;
     const auto offset = f.total || !f.goes_on ? f.next : 0;
     if (f.total)
       bytes = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(bytes, *f.total - f.next));
-    const blob_request request{++numbers, f.digest, offset, bytes};
+    while (by_link && f.plan == 0)
+      f.plan = plans();
+    const blob_request request{
+      ++numbers, f.digest, offset, bytes, by_link ? f.plan : 0, false};
     f.in_flight.emplace(
       request.number,
       asked{request, now + blob_exchange::request_timeout, 1, now});
     f.next += bytes;
+    if (by_link) // before it is asked for
+      expect(f, request);
     const auto error = sender.send_request(f.holders[f.holder], request);
     if (error == transport::errc::peer_lost)
       return false;
@@ -237,11 +241,44 @@ bool state::ask(fetching& f) {
   return true;
 }
 
+void state::expect(const fetching& f, const blob_request& request) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(request.bytes);
+  links->expect(f.holders[f.holder], request.plan,
+                std::uint32_t(request.number), bytes,
+                [here = weak_from_this(), digest = f.digest, request,
+                 bytes](std::error_code error) {
+                  if (const auto s = here.lock())
+                    s->post([digest, request, bytes, error](state& me) {
+                      me.came(digest, request, bytes, error);
+                    });
+                });
+}
+
+/// A piece has come over a link, or cannot.
+void state::came(const blob_digest& digest, const blob_request& request,
+                 blob_links::piece bytes, std::error_code error) {
+  const auto found = running.find(digest);
+  if (closed || found == running.end())
+    return;
+  const auto f = found->second;
+  const auto at = f->in_flight.find(request.number);
+  if (at == f->in_flight.end() || at->second.request.plan != request.plan)
+    return; // of an earlier holder
+  if (error)
+    return next_holder(f, errc::lost);
+  answered_after(f->holders[f->holder], now - at->second.asked_at);
+  f->in_flight.erase(at);
+  moved_bytes += bytes->size();
+  f->arrived.emplace(request.offset, std::move(bytes));
+  write_arrived(f);
+  go_on(f);
+}
+
 void state::next_holder(const fetch_ptr& f, std::error_code why) {
   if (!f->error || f->error == errc::not_found || why == errc::corrupt)
     f->error = why;
   for (;;) {
-    f->in_flight.clear();
+    forget_requests(*f);
     f->arrived.clear();
     f->next = f->written;
     ++f->holder;
@@ -264,6 +301,8 @@ std::error_code state::check(const fetching& f, const blob_request& asked_for,
                              const blob_chunk& c) const {
   if (!c.found)
     return errc::not_found;
+  if (asked_for.plan != 0) // the bytes were to come over a link
+    return errc::corrupt;
   if (c.total_bytes > store::blob_bytes_max)
     return errc::too_large;
   if (f.total && *f.total != c.total_bytes)
@@ -277,7 +316,28 @@ std::error_code state::check(const fetching& f, const blob_request& asked_for,
   return {};
 }
 
+/// For no bytes of it: the holder answers with its size.
+void state::ask_whether(question q) {
+  if (closed || questions.size() >= blob_exchange::waiting_max)
+    return q.done(false);
+  const blob_request request{++numbers, q.is.request.digest, 0, 0, 0, true};
+  q.is = {request, now + blob_exchange::request_timeout, 1, now};
+  const peer_id peer = q.peer;
+  questions.emplace(request.number, std::move(q));
+  if (sender.send_request(peer, request) == transport::errc::peer_lost)
+    answered(request.number, false);
+}
+
+void state::answered(std::uint64_t number, bool yes) {
+  if (auto q = questions.extract(number))
+    q.mapped().done(yes);
+}
+
 void state::chunk(const peer_id& from, blob_chunk c) {
+  if (const auto q = questions.find(c.number);
+      q != questions.end() && q->second.peer == from
+      && q->second.is.request.digest == c.digest)
+    return answered(c.number, c.found);
   const auto found = running.find(c.digest);
   if (closed || found == running.end())
     return;
@@ -299,7 +359,8 @@ void state::chunk(const peer_id& from, blob_chunk c) {
       restart(*f);
   }
   if (!c.bytes.empty())
-    f->arrived.emplace(c.offset, std::move(c.bytes));
+    f->arrived.emplace(
+      c.offset, std::make_shared<std::vector<std::byte>>(std::move(c.bytes)));
   write_arrived(f);
   go_on(f);
 }
@@ -308,10 +369,9 @@ void state::write_arrived(const fetch_ptr& f) {
   for (auto at = f->arrived.begin();
        at != f->arrived.end() && at->first == f->written;
        at = f->arrived.erase(at)) {
-    f->written += at->second.size();
+    f->written += at->second->size();
     ++f->on_disk;
-    auto bytes =
-      std::make_shared<std::vector<std::byte>>(std::move(at->second));
+    auto bytes = std::move(at->second);
     auto result = std::make_shared<std::error_code>();
     disk.submit(
       [blobs = &blobs, digest = f->digest, writer = f->writer, bytes,
@@ -338,18 +398,13 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
   go_on(f);
 }
 
-bool state::given_up(const peer_id& holder) const {
-  const auto at = wrong.find(holder);
-  return at != wrong.end() && at->second >= blob_exchange::wrong_max;
-}
-
 /// The blob's bytes have another hash.
 void state::count_wrong(const fetching& f) {
   if (f.goes_on || (!f.alone && f.holders.size() > 1))
     return; // they are not of one holder
   const peer_id& holder = f.holders[f.holder];
-  const std::size_t times = ++wrong[holder];
-  sender.sent_wrong(holder, f.digest, times, given_up(holder));
+  sender.sent_wrong(holder, f.digest, wrong.count(holder),
+                    wrong.given_up(holder));
 }
 
 void state::commit(const fetch_ptr& f) {
@@ -387,7 +442,7 @@ void state::commit(const fetch_ptr& f) {
 
 void state::finish(const fetch_ptr& f, std::error_code result) {
   running.erase(f->digest);
-  f->in_flight.clear();
+  forget_requests(*f);
   f->arrived.clear();
   f->writer = nullptr;
   const auto list = std::exchange(f->done, {});
@@ -396,42 +451,15 @@ void state::finish(const fetch_ptr& f, std::error_code result) {
   begin_waiting();
 }
 
-void state::serve(const peer_id& from, blob_request request) {
-  if (closed || served[from] >= blob_exchange::served_per_peer_max)
-    return;
-  ++served[from];
-  auto answer = std::make_shared<blob_chunk>();
-  disk.submit(
-    [blobs = &blobs, request, answer](kernels::backend&) {
-      answer->number = request.number;
-      answer->digest = request.digest;
-      answer->offset = request.offset;
-      std::error_code error;
-      const auto found = blobs->read(request.digest, error);
-      if (!found || request.offset > found->bytes().size())
-        return;
-      const auto bytes = found->bytes().subspan(request.offset);
-      const auto size = std::min<std::size_t>(
-        {bytes.size(), request.bytes, blob_chunk_bytes_max});
-      answer->found = true;
-      answer->total_bytes = found->bytes().size();
-      answer->bytes.assign(bytes.begin(),
-                           bytes.begin() + static_cast<std::ptrdiff_t>(size));
-    },
-    [s = shared_from_this(), from, answer] {
-      s->post([from, answer](state& me) {
-        const auto at = me.served.find(from);
-        if (at != me.served.end() && --at->second == 0)
-          me.served.erase(at);
-        me.moved_bytes += answer->bytes.size();
-        if (!me.closed) // an error is a lost message: the peer asks again
-          (void)me.sender.send_chunk(from, std::move(*answer));
-      });
-    });
-}
-
 void state::peer_down(const peer_id& peer) {
   windows.erase(peer);
+  server.peer_down(peer);
+  std::vector<std::uint64_t> unanswered;
+  for (const auto& [number, q] : questions)
+    if (q.peer == peer)
+      unanswered.push_back(number);
+  for (const std::uint64_t number : unanswered)
+    answered(number, false);
   std::vector<fetch_ptr> hit;
   for (const auto& [digest, f] : running)
     if (!f->at_disk && f->holders[f->holder] == peer
@@ -443,6 +471,19 @@ void state::peer_down(const peer_id& peer) {
 
 void state::tick(core::nanoseconds time) {
   now = time;
+  server.tick(now);
+  std::vector<std::uint64_t> unanswered;
+  for (auto& [number, q] : questions) {
+    if (now < q.is.deadline)
+      continue;
+    q.is.deadline = now + blob_exchange::request_timeout;
+    if (++q.is.tries > blob_exchange::tries_max)
+      unanswered.push_back(number);
+    else
+      (void)sender.send_request(q.peer, q.is.request);
+  }
+  for (const std::uint64_t number : unanswered)
+    answered(number, false);
   std::vector<fetch_ptr> silent;
   for (const auto& [digest, f] : running) {
     bool given_up = false;
@@ -463,8 +504,11 @@ void state::tick(core::nanoseconds time) {
 
 void state::close() {
   closed = true;
+  server.close();
   const auto now_waiting = std::exchange(waiting, {});
   const auto now_running = std::exchange(running, {});
+  while (!questions.empty())
+    answered(questions.begin()->first, false);
   const auto why = std::make_error_code(std::errc::operation_canceled);
   for (const auto& [digest, f] : now_running)
     finish(f, why);
@@ -484,8 +528,7 @@ blob_exchange::queues state::queues() const {
   }
   for (const auto& f : waiting)
     now_is.joined = std::max(now_is.joined, f->done.size());
-  for (const auto& [peer, requests] : served)
-    now_is.served = std::max(now_is.served, requests);
+  now_is.served = server.most_served();
   return now_is;
 }
 
@@ -495,6 +538,12 @@ public:
     : state_(std::make_shared<state>(blobs, disk, sender)) {}
   ~exchange() override { close(); }
 
+  void use_links(blob_links& links) override {
+    state_->post([links = &links](state& s) {
+      s.links = links;
+      s.server.use_links(*links);
+    });
+  }
   void fetch(const blob_digest& digest, std::optional<std::uint64_t> bytes,
              std::vector<peer_id> holders, callback done) override {
     if (holders.size() > holders_max)
@@ -506,9 +555,17 @@ public:
     f->done.push_back(std::move(done));
     state_->post([f](state& s) { s.fetch(f); });
   }
+  void has(const blob_digest& digest, const peer_id& peer,
+           std::function<void(bool)> done) override {
+    question q{peer, {}, std::move(done)};
+    q.is.request.digest = digest;
+    state_->post([q](state& s) { s.ask_whether(q); });
+  }
   void
   request_received(const peer_id& from, const blob_request& request) override {
-    state_->post([from, request](state& s) { s.serve(from, request); });
+    state_->post([from, request](state& s) {
+      s.server.serve(from, request, s.to_server());
+    });
   }
   void chunk_received(const peer_id& from, blob_chunk chunk) override {
     auto c = std::make_shared<blob_chunk>(std::move(chunk));
@@ -517,7 +574,9 @@ public:
   void peer_down(const peer_id& peer) override {
     state_->post([peer](state& s) { s.peer_down(peer); });
   }
-  std::uint64_t moved_bytes() const override { return state_->moved_bytes; }
+  std::uint64_t moved_bytes() const override {
+    return state_->moved_bytes + state_->server.moved_bytes();
+  }
   void tick(core::nanoseconds now) override {
     state_->post([now](state& s) { s.tick(now); });
   }

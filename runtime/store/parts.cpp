@@ -39,7 +39,6 @@ std::uint64_t part_files::bytes(const blob_digest& digest) const {
 }
 
 std::unique_ptr<part_files::part> part_files::begin(const blob_digest& digest) {
-  remove_old();
   return open(digest, O_CREAT | O_TRUNC);
 }
 
@@ -47,8 +46,9 @@ std::unique_ptr<part_files::part> part_files::go_on(const blob_digest& digest) {
   return bytes(digest) == 0 ? nullptr : open(digest, O_APPEND);
 }
 
-void part_files::remove(const blob_digest& digest) {
-  ::unlink(file_of(digest).c_str());
+std::uint64_t part_files::remove(const blob_digest& digest) {
+  const std::uint64_t had = bytes(digest);
+  return ::unlink(file_of(digest).c_str()) == 0 ? had : 0;
 }
 
 fs::path part_files::file_of(const blob_digest& digest) const {
@@ -72,10 +72,11 @@ part_files::open(const blob_digest& digest, int flags) {
   return is_open ? std::move(opened) : nullptr;
 }
 
-void part_files::remove_old() {
+std::uint64_t part_files::remove_old() {
   struct found {
     fs::file_time_type at;
     fs::path file;
+    std::uint64_t bytes = 0;
   };
   std::vector<found> files;
   std::error_code none;
@@ -88,13 +89,16 @@ void part_files::remove_old() {
       continue;
     std::lock_guard lock(writers_->mutex);
     if (!writers_->now.contains(digest))
-      files.push_back({at, f->path()});
+      files.push_back({at, f->path(), f->file_size(gone)});
   }
   std::ranges::sort(files, std::ranges::greater{}, &found::at);
   const auto oldest = fs::file_time_type::clock::now() - age_max;
+  std::uint64_t removed = 0;
   for (std::size_t n = 0; n < files.size(); ++n)
-    if (n >= files_max || files[n].at < oldest)
-      ::unlink(files[n].file.c_str());
+    if ((n >= files_max || files[n].at < oldest)
+        && ::unlink(files[n].file.c_str()) == 0)
+      removed += files[n].bytes;
+  return removed;
 }
 
 } // namespace shoal::runtime

@@ -58,7 +58,11 @@ public:
   std::unique_ptr<part> begin(const core::blob_digest& digest);
   /// Like begin(), but after the existing bytes. Null if there are none.
   std::unique_ptr<part> go_on(const core::blob_digest& digest);
-  void remove(const core::blob_digest& digest);
+  /// @returns the bytes that it had
+  std::uint64_t remove(const core::blob_digest& digest);
+
+  /// Those that are too old. @returns their bytes
+  std::uint64_t remove_old();
 
   static constexpr std::chrono::hours age_max{24};
   static constexpr std::size_t files_max = 64; ///< the newest stay
@@ -66,7 +70,6 @@ public:
 private:
   std::filesystem::path file_of(const core::blob_digest& digest) const;
   std::unique_ptr<part> open(const core::blob_digest& digest, int flags);
-  void remove_old();
 
   std::filesystem::path folder_;
   std::shared_ptr<writers> writers_ = std::make_shared<writers>();

@@ -11,7 +11,10 @@
 namespace shoal::runtime {
 
 /// As store::open(). @param spare is made when it is needed; empty: none
-std::unique_ptr<store> open_store(const std::filesystem::path& folder,
-                                  const std::filesystem::path& spare);
+/// @param bytes_max of all files in `folder`, as if its disk were that large; 0: as
+/// many as fit
+std::unique_ptr<store>
+open_store(const std::filesystem::path& folder,
+           const std::filesystem::path& spare, std::uint64_t bytes_max = 0);
 
 } // namespace shoal::runtime

@@ -3,11 +3,11 @@
 #include "runtime/core/text/hex.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/files/sha256.hpp"
+#include "runtime/store/loaded_blob.hpp"
 #include "runtime/store/parts.hpp"
 #include "runtime/store/spare_store.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,52 +29,6 @@ namespace {
 /// The disk meter counts a file in steps of this size.
 constexpr std::size_t block_bytes = std::size_t{4} << 20;
 
-class mapped_blob final : public blob {
-public:
-  mapped_blob(void* at, std::size_t bytes) : at_(at), bytes_(bytes) {}
-  ~mapped_blob() override {
-    if (at_)
-      ::munmap(at_, bytes_);
-  }
-  std::span<const std::byte> bytes() const noexcept override {
-    return {static_cast<const std::byte*>(at_), bytes_};
-  }
-
-private:
-  void* at_; ///< null if empty: an empty file cannot be mapped
-  std::size_t bytes_;
-};
-
-/// A blob in memory, for when the disk refuses to write.
-class memory_blob final : public blob {
-public:
-  explicit memory_blob(std::vector<std::byte> bytes)
-    : bytes_(std::move(bytes)) {}
-  std::span<const std::byte> bytes() const noexcept override { return bytes_; }
-
-private:
-  std::vector<std::byte> bytes_;
-};
-
-std::shared_ptr<const blob> map(const fs::path& file, std::error_code& error) {
-  const posix::descriptor fd = posix::open_regular(file, O_RDONLY, error);
-  struct stat info {};
-  if (!error && ::fstat(fd.get(), &info) != 0)
-    error = posix::last_error();
-  if (error)
-    return nullptr;
-  const auto bytes = static_cast<std::size_t>(info.st_size);
-  void* at = nullptr;
-  if (bytes > 0) {
-    at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-    if (at == MAP_FAILED) {
-      error = posix::last_error();
-      return nullptr;
-    }
-  }
-  return std::make_shared<mapped_blob>(at, bytes);
-}
-
 class disk_store;
 
 class disk_writer final : public blob_writer {
@@ -82,11 +36,16 @@ public:
   disk_writer(disk_store& home, fs::path file, bool memory_will_do);
   disk_writer(disk_store& home, std::unique_ptr<part_files::part> part,
               bool memory_will_do);
+  /// Only in memory.
+  explicit disk_writer(disk_store& home)
+    : home_(home),
+      refused_(std::make_error_code(std::errc::no_space_on_device)),
+      copy_(std::in_place) {}
   ~disk_writer() override {
     fd_.close();
     const bool stays = part_ && bytes_ > 0 && !error_ && !refused_;
-    if (!committed_ && !stays)
-      ::unlink(file_.c_str());
+    if (!committed_ && !stays && !file_.empty())
+      give_up();
   }
 
   std::error_code append(std::span<const std::byte> bytes) override {
@@ -106,6 +65,7 @@ public:
   std::error_code take_begun();
 
 private:
+  void give_up();
   std::error_code count(std::span<const std::byte> bytes);
   std::error_code write(std::span<const std::byte> bytes);
   std::error_code sync_and_adopt(const blob_digest& digest);
@@ -117,8 +77,10 @@ private:
   posix::descriptor fd_;
   sha256_hash hash_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t on_disk_ = 0; ///< of these, in the store's own folder
   std::error_code error_;
-  std::error_code refused_; ///< by the disk
+  bool over_chosen_ = false; ///< not the disk itself has refused
+  std::error_code refused_;  ///< by the disk
   /// The complete data, if memory is allowed to hold it.
   std::optional<std::vector<std::byte>> copy_;
   bool committed_ = false;
@@ -126,14 +88,16 @@ private:
 
 class disk_store final : public store {
 public:
-  explicit disk_store(fs::path folder, fs::path spare = {})
+  explicit disk_store(fs::path folder, fs::path spare = {},
+                      std::uint64_t bytes_max = 0)
     : folder_(std::move(folder)), spare_(std::move(spare)),
-      parts_(folder_ / "parts") {
+      bytes_max_(bytes_max), parts_(folder_ / "parts") {
     fs::create_directories(folder_ / "tmp");
     fs::permissions(folder_, fs::perms::owner_all); // holds the user's text
     // Files that a process left half written when it died.
     for (const auto& left : fs::directory_iterator(folder_ / "tmp"))
       fs::remove(left.path());
+    used_ = bytes_below(folder_);
   }
 
   bool contains(const blob_digest& digest) const override {
@@ -159,9 +123,15 @@ public:
   std::unique_ptr<blob_writer> write() override { return writer(false); }
 
   std::unique_ptr<blob_writer> write_of(const blob_digest& digest) override {
+    if (memory_only(digest))
+      return std::make_unique<disk_writer>(*this);
     if (spare_in_use_)
       return writer(needed(digest));
-    auto part = parts_.begin(digest);
+    used_ -= parts_.remove_old();
+    const std::uint64_t begun = parts_.bytes(digest);
+    auto part = parts_.begin(digest); // without those
+    if (part)
+      used_ -= begun;
     return part ? std::make_unique<disk_writer>(*this, std::move(part),
                                                 needed(digest))
                 : writer(needed(digest));
@@ -185,13 +155,20 @@ public:
     needed_.insert(digest);
   }
 
+  void stay_in_memory(const blob_digest& digest) override {
+    std::lock_guard lock(mutex_);
+    memory_only_.insert(digest);
+  }
+
   bool in_memory(const blob_digest& digest) const override {
     return in_memory_at(digest) != nullptr;
   }
 
   void settle() override {
     std::unique_lock lock(mutex_);
-    const auto all = in_memory_;
+    auto all = in_memory_;
+    for (const blob_digest& digest : memory_only_)
+      all.erase(digest);
     lock.unlock();
     for (const auto& [digest, held] : all) {
       const auto to_disk = writer(false);
@@ -212,7 +189,7 @@ public:
     if (auto held = in_memory_at(digest))
       return held;
     const auto path = path_of(digest);
-    auto found = map(path, error);
+    auto found = map_blob(path, error);
     if (!found) {
       if (error == std::errc::no_such_file_or_directory)
         error = errc::not_found;
@@ -257,15 +234,22 @@ public:
       std::lock_guard lock(mutex_);
       verified_.erase(digest);
       needed_.erase(digest);
+      memory_only_.erase(digest);
       held = in_memory_.erase(digest) > 0;
     }
-    parts_.remove(digest);
-    if (::unlink(path_of(digest).c_str()) != 0) {
+    remove_part(digest);
+    const fs::path path = path_of(digest);
+    std::error_code none;
+    const std::uint64_t bytes = fs::file_size(path, none);
+    if (::unlink(path.c_str()) != 0) {
       const auto error = posix::last_error();
       if (error != std::errc::no_such_file_or_directory)
         return error;
       return held ? std::error_code{} : make_error_code(errc::not_found);
     }
+    if (!is_in_spare(path))
+      used_ -= none ? 0 : bytes;
+    refused_at_ = never; // there is room again
     return {};
   }
 
@@ -291,6 +275,7 @@ public:
 
   /// The disk has refused: what follows goes to the spare folder.
   void refused() {
+    refused_at_ = std::chrono::steady_clock::now().time_since_epoch();
     std::error_code error;
     if (spare_.empty() || spare_in_use_)
       return;
@@ -303,7 +288,33 @@ public:
   space room() const override {
     std::error_code error;
     const auto is = fs::space(folder_, error);
-    return error ? space{} : space{is.available, is.capacity};
+    if (error)
+      return {};
+    space out{is.available, is.capacity, 0};
+    out.reserve_bytes =
+      std::min(out.all_bytes / reserve_share, reserve_bytes_max);
+    if (const auto left = left_of_chosen(); left && *left < out.to_fill())
+      out = {*left, bytes_max_, 0};
+    const auto since =
+      std::chrono::steady_clock::now().time_since_epoch() - refused_at_.load();
+    if (refused_at_.load() != never && since < full_after_refusal)
+      out.free_bytes = 0;
+    return out;
+  }
+
+  std::uint64_t used_bytes() const override { return used_; }
+
+  /// Whether the chosen size has room for this many more.
+  bool may_take(std::uint64_t bytes) const {
+    const auto left = left_of_chosen();
+    return !left || bytes <= *left;
+  }
+  void took(std::uint64_t bytes) { used_ += bytes; }
+  /// Bytes of a temporary file or part that is gone.
+  void dropped(std::uint64_t bytes) { used_ -= bytes; }
+  bool is_in_spare(const fs::path& file) const {
+    return !spare_.empty()
+           && std::ranges::mismatch(spare_, file).in1 == spare_.end();
   }
 
   disk_meter::reading activity() const override { return meter_.read(); }
@@ -311,14 +322,14 @@ public:
 
   /// @returns false beyond memory_bytes_max
   bool hold(const blob_digest& digest, std::vector<std::byte> bytes) {
-    auto held = std::make_shared<memory_blob>(std::move(bytes));
+    const auto held = blob_of(std::move(bytes));
     std::lock_guard lock(mutex_);
     std::uint64_t sum = held->bytes().size();
     for (const auto& [other, blob] : in_memory_)
       sum += other == digest ? 0 : blob->bytes().size();
     if (sum > memory_bytes_max)
       return false;
-    in_memory_.insert_or_assign(digest, std::move(held));
+    in_memory_.insert_or_assign(digest, held);
     return true;
   }
 
@@ -332,17 +343,47 @@ public:
     } else if (errno != EEXIST) {
       return posix::last_error();
     }
+    std::error_code none;
+    const std::uint64_t replaced = fs::file_size(path, none);
     if (::rename(file.c_str(), path.c_str()) != 0)
       return posix::last_error();
+    if (!none && home == folder_)
+      used_ -= replaced;
     {
       std::lock_guard lock(mutex_);
       verified_.insert(digest);
     }
-    parts_.remove(digest);
+    remove_part(digest); // another writer's
     return posix::sync_folder(path.parent_path());
   }
 
 private:
+  static constexpr std::chrono::nanoseconds never{-1};
+
+  /// Nothing if no size was chosen.
+  std::optional<std::uint64_t> left_of_chosen() const {
+    if (bytes_max_ == 0)
+      return {};
+    return bytes_max_ - std::min(bytes_max_, used_.load());
+  }
+
+  void remove_part(const blob_digest& digest) {
+    used_ -= parts_.remove(digest);
+  }
+
+  static std::uint64_t bytes_below(const fs::path& folder) {
+    std::uint64_t sum = 0;
+    std::error_code none;
+    for (fs::recursive_directory_iterator f(folder, none), end;
+         !none && f != end; f.increment(none)) {
+      std::error_code skip;
+      if (f->is_regular_file(skip))
+        if (const auto bytes = f->file_size(skip); !skip)
+          sum += bytes;
+    }
+    return sum;
+  }
+
   static fs::path path_in(const fs::path& folder, const blob_digest& digest) {
     const auto name = core::to_hex(digest);
     return folder / name.substr(0, 2) / name.substr(2);
@@ -380,6 +421,11 @@ private:
     return needed_.contains(digest);
   }
 
+  bool memory_only(const blob_digest& digest) const {
+    std::lock_guard lock(mutex_);
+    return memory_only_.contains(digest);
+  }
+
   std::shared_ptr<const blob> in_memory_at(const blob_digest& digest) const {
     std::lock_guard lock(mutex_);
     const auto at = in_memory_.find(digest);
@@ -412,7 +458,11 @@ private:
   }
 
   fs::path folder_;
-  fs::path spare_; ///< may be empty
+  fs::path spare_;                ///< may be empty
+  const std::uint64_t bytes_max_; ///< of files in folder_; 0: as many as fit
+  std::atomic<std::uint64_t> used_{0}; ///< bytes of the files in folder_
+  /// Steady time at which the disk refused last.
+  std::atomic<std::chrono::nanoseconds> refused_at_{never};
   std::atomic<bool> spare_in_use_{false};
   part_files parts_;
   disk_meter meter_;
@@ -420,7 +470,8 @@ private:
   mutable std::mutex mutex_;
   /// Blobs that this process has read or written completely; one entry each.
   std::set<blob_digest> verified_;
-  std::set<blob_digest> needed_; ///< memory may hold these
+  std::set<blob_digest> needed_;      ///< memory may hold these
+  std::set<blob_digest> memory_only_; ///< the disk must not
   std::map<blob_digest, std::shared_ptr<const blob>> in_memory_;
 };
 
@@ -444,21 +495,27 @@ disk_writer::disk_writer(disk_store& home,
     copy_.emplace();
 }
 
+void disk_writer::give_up() {
+  ::unlink(file_.c_str());
+  home_.dropped(std::exchange(on_disk_, 0));
+}
+
 void disk_writer::refuse(std::error_code error) {
   refused_ = error;
-  if (error)
+  if (error && !over_chosen_)
     home_.refused();
 }
 
 std::error_code disk_writer::take_begun() {
   std::error_code error;
-  const auto begun = map(file_, error);
+  const auto begun = map_blob(file_, error);
   if (!begun)
     return error_ = error;
   for (auto bytes = begun->bytes(); !bytes.empty() && !error_;) {
     const auto block = bytes.first(std::min(bytes.size(), block_bytes));
     disk_meter::piece at_work(home_.meter(), block.size());
     count(block);
+    on_disk_ += block.size(); // counted by the store
     at_work.moved(block.size());
     bytes = bytes.subspan(block.size());
   }
@@ -480,11 +537,20 @@ std::error_code disk_writer::count(std::span<const std::byte> bytes) {
 
 /// Writes a block at a time, so that the meter sees a large write progress.
 std::error_code disk_writer::write(std::span<const std::byte> bytes) {
+  const bool own = !home_.is_in_spare(file_);
+  if (own && !home_.may_take(bytes.size())) {
+    over_chosen_ = true;
+    return std::make_error_code(std::errc::no_space_on_device);
+  }
   disk_meter::piece at_work(home_.meter(), bytes.size());
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(bytes.size(), block_bytes));
     if (const auto error = posix::write_all(fd_.get(), block))
       return error;
+    if (own) {
+      home_.took(block.size());
+      on_disk_ += block.size();
+    }
     at_work.moved(block.size());
     bytes = bytes.subspan(block.size());
   }
@@ -526,9 +592,9 @@ std::unique_ptr<store> store::open(const fs::path& folder) {
   return std::make_unique<disk_store>(folder);
 }
 
-std::unique_ptr<store>
-open_store(const fs::path& folder, const fs::path& spare) {
-  return std::make_unique<disk_store>(folder, spare);
+std::unique_ptr<store> open_store(const fs::path& folder, const fs::path& spare,
+                                  std::uint64_t bytes_max) {
+  return std::make_unique<disk_store>(folder, spare, bytes_max);
 }
 
 } // namespace shoal::runtime

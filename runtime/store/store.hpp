@@ -15,6 +15,7 @@
 #include "runtime/core/ids.hpp"
 #include "runtime/store/disk_meter.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,10 @@ public:
   /// cannot do without. Until the process ends, the store treats it like any
   /// other blob.
   virtual void may_stay_in_memory(const core::blob_digest&) {}
+  /// The same without a look at the disk, which others' data need: until remove().
+  virtual void stay_in_memory(const core::blob_digest& digest) {
+    may_stay_in_memory(digest);
+  }
   /// Like write(), for a blob of this name. The written bytes remain without
   /// commit(), also after this process, unless the disk refused some.
   virtual std::unique_ptr<blob_writer> write_of(const core::blob_digest&) {
@@ -94,15 +99,34 @@ public:
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
-  /// The file system of the store, for this user. Both 0: not known.
+  /// The file system of the store, for this user, or what the store may take of
+  /// it. All 0: not known.
   struct space {
-    std::uint64_t free_bytes = 0;
+    std::uint64_t free_bytes = 0; ///< 0 for a while after the disk has refused
     std::uint64_t all_bytes = 0;
+    std::uint64_t reserve_bytes = 0; ///< of the free ones, left to others
+    /// What may be filled with data that other peers could have instead.
+    [[nodiscard]] std::uint64_t to_fill() const noexcept {
+      return free_bytes - std::min(free_bytes, reserve_bytes);
+    }
   };
   virtual space room() const { return {}; }
+  /// The bytes of all files of the store.
+  virtual std::uint64_t used_bytes() const { return 0; }
   /// The activity of its disk; blobs that were read before cost the disk
   /// nothing.
   virtual disk_meter::reading activity() const { return {}; }
+
+  /// Share of a disk that is left to others if no amount was chosen for the store,
+  /// but no more than the bytes below. A node that trains writes checkpoints, and a
+  /// system whose disk is full misbehaves. A share, because disks may be small:
+  /// 1/20 is what ext4 keeps for root; and 1 GiB suffices for a system on a disk of
+  /// any size.
+  static constexpr std::uint64_t reserve_share = 20;
+  static constexpr std::uint64_t reserve_bytes_max = std::uint64_t{1} << 30;
+  /// A disk that has refused to write is taken for full for this long, whatever it
+  /// says of its room.
+  static constexpr std::chrono::seconds full_after_refusal{60};
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
   static constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 30;

@@ -24,6 +24,8 @@
 
 namespace shoal::runtime {
 
+/// Bytes of a blob in one transfer over a link.
+inline constexpr std::uint32_t blob_piece_bytes_max = std::uint32_t{1} << 20;
 /// Bytes of a blob in one message: half of what a control message may hold,
 /// so that the frame around them always fits.
 inline constexpr std::size_t blob_chunk_bytes_max = std::size_t{512} << 10;
@@ -71,19 +73,27 @@ void fields(auto& v, core::of<link_credit> auto& x) {
 }
 
 /// Asks for bytes [offset, offset + bytes) of a blob; answered by blob_chunk
-/// with the same number.
+/// with the same number. Or they are sent over a link, where the requester expects
+/// them, and only what is not found is answered.
 struct blob_request {
   std::uint64_t number = 0;
   core::blob_digest digest{};
   std::uint64_t offset = 0;
-  std::uint32_t bytes = 0; ///< at most blob_chunk_bytes_max
+  std::uint32_t bytes = 0; ///< at most blob_chunk_bytes_max; over a link
+                           ///< blob_piece_bytes_max
+  std::uint64_t plan = 0;  ///< of the transfer over a link; 0: by a message
+  bool on_disk = false;    ///< what is only in memory counts as not found
   friend bool operator==(const blob_request&, const blob_request&) = default;
 };
 void fields(auto& v, core::of<blob_request> auto& x) {
   v("number", x.number);
   v("digest", x.digest);
   v("offset", x.offset, core::at_most(core::limits::bytes_max));
-  v("bytes", x.bytes, core::at_most(blob_chunk_bytes_max));
+  v("bytes", x.bytes, core::at_most(blob_piece_bytes_max));
+  v("plan", x.plan);
+  v("on_disk", x.on_disk);
+  v.must(errc::too_large,
+         [&] { return x.plan != 0 || x.bytes <= blob_chunk_bytes_max; });
 }
 
 struct blob_chunk {

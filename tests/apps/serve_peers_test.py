@@ -1,12 +1,15 @@
 # tests/apps/serve_peers_test.py -- models that several peers serve: their deaths,
 # versions of a model that still trains, all families by stages.
+import hashlib
 import json
+import pathlib
 import re
 import signal
 import threading
 import time
 
-from serving import GOLDEN, LONG, PROMPTS, Serving, golden_ids
+from serving import (GOLDEN, LONG, PROMPTS, Serving, cut_model,
+                     golden_ids)
 from support import DEADLINE_S, TINY_RUN, main
 
 
@@ -229,6 +232,75 @@ class ServePeers(Serving):
         nodes[holds].wait_line(lambda line: "no quorum" in line)
         self.assertEqual(at[holds].stream(body), (200, {0: expected}))
         self.assertEqual(at[holds].get("/ready")[0], 200)
+
+    # Disks.
+
+    def test_no_disk_needs_room_for_the_whole_model(self):
+        """Not even that of the node to which it is uploaded."""
+        self.write("wide.toml", TINY_RUN.replace("= 48", "= 512").replace(
+            "num_hidden_layers = 3", "num_hidden_layers = 12"))
+        self.succeed("init", "wide.toml", "--out", "wide")
+        total = cut_model(self.folder / "wide", self.folder / "cut")
+        room = total * 8 // 10
+        names = ("one", "two", "three")
+        nodes, at = {}, {}
+        for name in names:
+            self.begin_node(name, nodes, at, "--disk", f"{room / 1024}KiB")
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        said = self.succeed("serve", "cut", "--as", "tiny", "--stages", 1,
+                            "--detach", "--name", "one")
+        self.assertIn("no room for the whole model", said)
+        body = {"model": "tiny", "prompt": PROMPTS[0], "max_tokens": 24,
+                "temperature": 0}
+        expected = self.alone(PROMPTS[0], temperature=0, model="cut")
+        stores = {name: pathlib.Path(json.loads(self.succeed(
+            "status", "--json", "--name", name))["data_dir"]) / "blobs"
+            for name in names}
+        files = {hashlib.sha256(file.read_bytes()).hexdigest()
+                 for file in (self.folder / "cut").glob("*.safetensors")}
+        self.until("each file is on two disks", lambda: self.copies(
+            files, stores.values()) >= 2)
+        for name, store in stores.items():
+            used = sum(f.stat().st_size for f in store.rglob("*")
+                       if f.is_file())
+            self.assertLessEqual(used, room, name)
+            self.assertEqual(at[name].stream(body), (200, {0: expected}))
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        keepers = {k["peer"] for k in status["jobs"][0]["keepers"]}
+        self.assertEqual(keepers, set(names))
+        # The one that runs it; what it kept is on the others, too.
+        peers = {p["id"]: p["name"] for p in status["peers"]}
+        dies = peers[status["jobs"][0]["places"][0][0]["id"]]
+        nodes[dies].end(signal.SIGKILL)
+        lives = [name for name in names if name != dies]
+        nodes[lives[0]].wait_line(lambda line: f"{dies} is gone" in line)
+        for name in lives:
+            self.assertEqual(at[name].stream(body), (200, {0: expected}))
+
+    @staticmethod
+    def copies(files, stores):
+        """On how many disks each of these files is at least."""
+        return min(sum((store / name[:2] / name[2:]).exists()
+                       for store in stores) for name in files)
+
+    def test_a_model_that_all_disks_together_cannot_have_is_refused(self):
+        total = cut_model(self.folder / "m", self.folder / "cut")
+        nodes, at = {}, {}
+        for name, share in (("one", 4), ("two", 5)):
+            self.begin_node(name, nodes, at, "--disk",
+                            f"{total // share / 1024}KiB")
+        for node in nodes.values():
+            node.wait_line(lambda line: "2 peers" in line)
+        done = self.run_shoal("serve", "cut", "--detach", "--name", "one")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "the files of the model need .*; the disks "
+                                      "of the peers have room for .*: one .*, "
+                                      "two .*")
+        store = json.loads(self.succeed(
+            "status", "--json", "--name", "one"))["data_dir"]
+        self.assertEqual([f for f in pathlib.Path(store, "blobs").rglob("*")
+                          if f.is_file()], [], "something was uploaded")
 
     # Versions.
 

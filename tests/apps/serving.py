@@ -98,6 +98,31 @@ class Endpoint:
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
 
+def cut_model(whole, into):
+    """A model's folder with a file for each tensor. @returns the bytes of these"""
+    data = (whole / "model.safetensors").read_bytes()
+    size = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    into.mkdir()
+    for other in whole.iterdir():
+        if other.suffix == ".json" and other.name != "checksums.json":
+            (into / other.name).write_bytes(other.read_bytes())
+    weights, total = {}, 0
+    for i, (name, tensor) in enumerate(sorted(header.items()), 1):
+        begin, end = tensor["data_offsets"]
+        text = json.dumps({name: {**tensor, "data_offsets": [0, end - begin]}})
+        text = text.encode() + b" " * (-len(text) % 8)
+        file = f"model-{i:05}-of-{len(header):05}.safetensors"
+        (into / file).write_bytes(struct.pack("<Q", len(text)) + text
+                                  + data[8 + size + begin:8 + size + end])
+        weights[name] = file
+        total += (into / file).stat().st_size
+    (into / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weights}))
+    return total
+
+
 def golden_ids(model, name):
     """Ids that a golden file has (make_goldens.py): numbers as F32."""
     data = (GOLDEN / model / "golden.safetensors").read_bytes()
@@ -125,9 +150,9 @@ class Serving(World):
         line = process.wait_line(lambda line: " is served at http://" in line)
         return process, Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
 
-    def begin_node(self, name, nodes, at):
+    def begin_node(self, name, nodes, at, *flags):
         nodes[name] = self.start("node", "--threads", 1, "--name", name,
-                                 "--http", "127.0.0.1:0")
+                                 "--http", "127.0.0.1:0", *flags)
         nodes[name].wait_line(lambda line: line.startswith("ready:"))
         status = json.loads(self.succeed("status", "--json", "--name", name))
         at[name] = Endpoint(status["http"])

@@ -34,6 +34,11 @@ std::uint64_t rounded(std::uint64_t value) {
   return (value + step / 2) / step * step;
 }
 
+std::uint64_t rounded_room(std::uint64_t bytes) {
+  const int bits = std::bit_width(bytes);
+  return bits <= 7 ? bytes : bytes >> (bits - 7) << (bits - 7);
+}
+
 void steady_figure::set(std::uint64_t value) noexcept {
   value_ = value;
   streak_ = 0;
@@ -150,6 +155,22 @@ void profile_watch::network(nanoseconds now, const std::string& name,
   };
   look(kind.latency, std::uint64_t(latency), " take ", delay_text);
   look(kind.rate, bytes_per_s, " carry ", rate_text);
+}
+
+void profile_watch::disk(std::uint64_t bytes, bool refused) {
+  const std::uint64_t was = device_.disk_bytes;
+  // 0 would say that it is not known.
+  const std::uint64_t is =
+    std::clamp<std::uint64_t>(rounded_room(bytes), 1, limits::bytes_max);
+  const bool worth = is < was ? refused || was - is >= was / disk_shrunk_share
+                              : is - was > was / disk_grown_share;
+  if (!worth)
+    return;
+  why_ = "the disk has room for " + size_text(is)
+         + " of the files of served models (plans counted on " + size_text(was)
+         + ")";
+  device_.disk_bytes = is;
+  changed_ = true;
 }
 
 std::optional<profile_watch::proposal> profile_watch::take(nanoseconds now) {

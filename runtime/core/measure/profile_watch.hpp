@@ -68,6 +68,9 @@ private:
   std::array<std::uint64_t, streak_needed> seen_{};
 };
 
+/// Rounded down to 64ths of a power of two: room that is there.
+[[nodiscard]] std::uint64_t rounded_room(std::uint64_t bytes);
+
 /// Rounded to eighths of a power of two, so that equal machines look equal.
 [[nodiscard]] std::uint64_t rounded(std::uint64_t value);
 
@@ -86,6 +89,10 @@ public:
   static constexpr std::uint32_t latency_off_permille = 4000;
   /// The speed of links varies with other work of the machine; plans need not.
   static constexpr nanoseconds links_off_for = 30'000'000'000;
+  /// The room on a disk is worth a view when it has shrunk by an eighth or grown by
+  /// a fourth, or at once, if the disk has refused what plans had for it.
+  static constexpr std::uint64_t disk_shrunk_share = 8;
+  static constexpr std::uint64_t disk_grown_share = 4;
   static constexpr nanoseconds rest = 10'000'000'000;
   /// Jobs remembered; the oldest is forgotten.
   static constexpr std::size_t jobs_max = 64;
@@ -104,6 +111,10 @@ public:
   /// Measurement of links of one kind at this end; 0: unknown.
   void network(nanoseconds now, const std::string& name, nanoseconds latency,
                std::uint64_t bytes_per_s);
+
+  /// Room on the disk for the files of served models, and whether the disk has just
+  /// refused some.
+  void disk(std::uint64_t bytes, bool refused);
 
   /// A profile that should replace the current one, if there is any.
   struct proposal {

@@ -149,10 +149,9 @@ namespace {
 /// @param any_kind also a witness
 void add_keeper(std::vector<member_id>& to, const member* m, bool any_kind,
                 std::size_t most, const view& v, const layout_problem& p) {
-  // A keeper seals: what becomes of it must not stop another island. Pipelines of
-  // served models seal nothing.
-  const bool elsewhere = islands_of(p.job) > 1 && p.job.kind != job_kind::serve
-                         && std::ranges::find(p.members, m) == p.members.end();
+  // A keeper seals: what becomes of it must not stop another island.
+  const bool elsewhere =
+    islands_of(p.job) > 1 && std::ranges::find(p.members, m) == p.members.end();
   if (m && m->state == working_state(v) && (any_kind || !m->witness)
       && !elsewhere && !cut_off(v, p, m->id) && to.size() < most
       && std::ranges::find(to, m->id) == to.end())
@@ -163,6 +162,8 @@ void add_keeper(std::vector<member_id>& to, const member* m, bool any_kind,
 
 void place_keepers(island_place& a, const view& v, const layout_problem& p,
                    const island_place* previous) {
+  if (p.job.kind == job_kind::serve)
+    return; // file_keepers.hpp
   const std::size_t wanted =
     std::max<std::size_t>(keepers_min, p.job.want_copies + 1);
   const auto add = [&](const member* m, bool any_kind, std::size_t most) {

@@ -40,7 +40,8 @@ void place_roles(island_place& a, const view& v, const peer_id& submitter,
                  const island_place* previous);
 
 /// Chooses the keepers of the job's blobs and checkpoints; the former ones
-/// stay. When the layout changes, one keeper more than wanted is a member that
+/// stay. None of a served model: its files are spread without the plan
+/// (file_keepers.hpp). When the layout changes, one keeper more than wanted is a member that
 /// takes no part in the job, if there is one, preferably on another host: then
 /// no deaths among the members that hold the state in memory cost more than the
 /// steps since the last checkpoint.

@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/file_keepers.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/island_members.hpp"
@@ -137,6 +138,9 @@ plan make_plan(const view& v) {
 }
 
 std::string never_fits(const view& v, const job_entry& job) {
+  if (job.kind == job_kind::serve)
+    if (std::string why = lacks_disk(v, job, 1); !why.empty())
+      return why;
   std::uint32_t index = 0;
   for (member_list& members : members_by_island(v, job, nullptr)) {
     const layout_problem p =

@@ -102,6 +102,79 @@ BOOST_AUTO_TEST_CASE(bytes_moved_by_the_disk_are_counted) {
   BOOST_TEST(s->activity().bytes == once.bytes); // no longer from the disk
 }
 
+BOOST_AUTO_TEST_CASE(a_store_takes_no_more_than_was_chosen) {
+  shoal::test::folder f;
+  const std::string text(400, 'x'), more(300, 'y');
+  {
+    auto s = open_store(f.path, {}, 1000);
+    BOOST_TEST(s->room().to_fill() == 1000u);
+    BOOST_TEST(s->used_bytes() == 0u);
+    const blob_digest first = put(*s, text);
+    BOOST_TEST(s->used_bytes() == 400u);
+    put(*s, text); // the same once more
+    BOOST_TEST(s->used_bytes() == 400u);
+    begin(*s, more, 200);
+    BOOST_TEST(s->used_bytes() == 600u);
+    BOOST_TEST(s->room().to_fill() == 400u);
+    {
+      auto writer = s->write();
+      BOOST_TEST(!writer->append(bytes_of(text)));
+      BOOST_TEST(
+        (writer->append(bytes_of("z")) == std::errc::no_space_on_device));
+      BOOST_TEST(s->room().to_fill() == 0u);
+    }
+    BOOST_TEST(s->room().to_fill() == 400u); // what was refused is gone
+    auto writer = s->go_on(sha256(bytes_of(more)));
+    BOOST_TEST_REQUIRE(writer);
+    BOOST_TEST(!writer->append(bytes_of(more).subspan(200)));
+    blob_digest none{};
+    BOOST_TEST(!writer->commit(none, sha256(bytes_of(more))));
+    BOOST_TEST(s->used_bytes() == 700u);
+    BOOST_TEST(!s->remove(first));
+    BOOST_TEST(s->used_bytes() == 300u);
+  }
+  const auto s = open_store(f.path, {}, 1000); // as it was left
+  BOOST_TEST(s->used_bytes() == 300u);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_has_refused_has_no_room_for_a_while) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const blob_digest there = put(*s, "there");
+  BOOST_TEST(s->room().free_bytes > 0u);
+  {
+    const full_disk full;
+    BOOST_TEST(bool(s->write()->append(bytes_of(std::string(8192, 'x')))));
+  }
+  BOOST_TEST(s->room().free_bytes == 0u);
+  BOOST_TEST(!s->remove(there));
+  BOOST_TEST(s->room().free_bytes > 0u); // room was made
+}
+
+BOOST_AUTO_TEST_CASE(what_only_passes_takes_no_disk) {
+  shoal::test::folder f;
+  auto s = open_store(f.path, {}, 1000);
+  const std::string text(5000, 'x');
+  const blob_digest digest = sha256(bytes_of(text));
+  s->stay_in_memory(digest);
+  blob_digest none{};
+  {
+    auto writer = s->write_of(digest);
+    BOOST_TEST(!writer->append(bytes_of(text)));
+    BOOST_TEST(!writer->commit(none, digest));
+  }
+  BOOST_TEST(s->in_memory(digest));
+  BOOST_TEST(s->used_bytes() == 0u);
+  s->settle(); // it does not belong on the disk
+  BOOST_TEST(s->in_memory(digest));
+  std::error_code error;
+  const auto held = s->read(digest, error);
+  BOOST_TEST_REQUIRE(held);
+  BOOST_TEST(!s->remove(digest));
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST(text_of(*held) == text); // for those that have loaded it
+}
+
 /// Its own disk is full: the blob that it refuses fails, those that follow do
 /// not.
 BOOST_AUTO_TEST_CASE(a_spare_folder_takes_what_a_full_disk_refuses) {

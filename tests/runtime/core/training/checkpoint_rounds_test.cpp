@@ -98,6 +98,46 @@ BOOST_AUTO_TEST_CASE(disks_that_refuse_are_known_from_votes_and_checkpoints) {
   BOOST_TEST((q.rounds.refusing(q.d) == std::vector{peer(2), peer(3)}));
 }
 
+/// It was passed over until the plan changed.
+BOOST_AUTO_TEST_CASE(a_keeper_whose_disk_refused_is_tried_again) {
+  one_of_three p(2);
+  job_actions out;
+  std::uint64_t step = 5;
+  const auto publish = [&] {
+    out.clear();
+    step += 10;
+    (void)p.hear(p.published(step), out);
+    return !all<act::keep_checkpoint>(out).empty();
+  };
+  const auto refuse = [&] {
+    (void)p.rounds.take(p.d, ev::keep_refused{p.published(step).checkpoint},
+                        out);
+  };
+  BOOST_TEST(publish());
+  std::vector<int> passed; // checkpoints that were left to others
+  for (int tries = 0; tries < 7; ++tries) {
+    refuse();
+    passed.push_back(0);
+    while (!publish()) {
+      ++passed.back();
+      const auto sent = all<act::send>(out);
+      BOOST_TEST_REQUIRE(!sent.empty());
+      BOOST_TEST(std::get<have_checkpoint>(sent[0].message).refused);
+      BOOST_TEST_REQUIRE(passed.back() < 100);
+    }
+  }
+  BOOST_TEST((passed == std::vector{1, 3, 7, 15, 31, 63, 63}));
+  // Once it has kept one, a refusal is a new one.
+  p.known.hold(p.published(step).checkpoint, peer(2));
+  out.clear();
+  BOOST_TEST(p.rounds.held(p.d, p.published(step).checkpoint, p.known, out));
+  BOOST_TEST(p.rounds.refusing(p.d).empty());
+  BOOST_TEST(publish());
+  refuse();
+  BOOST_TEST(!publish());
+  BOOST_TEST(publish());
+}
+
 BOOST_AUTO_TEST_CASE(a_result_is_sent_to_all_others_and_held) {
   one_of_three p(1);
   (void)p.begin(5);

@@ -14,6 +14,8 @@ void checkpoint_rounds::halt() {
   left_out_.clear();
   publisher_ = {};
   refusing_.clear();
+  left_to_others_ = 0;
+  tried_after_ = refused_first;
   stores_.clear();
 }
 
@@ -151,7 +153,8 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
       ends = say_kept(d, m.checkpoint, known, out);
     else if (!repeated)
       keep(parts, m.checkpoint, from, known, out);
-  } else if (exists && d.mine(m.header) && refusing_.contains(d.self)) {
+  } else if (exists && d.mine(m.header) && refusing_.contains(d.self)
+             && (repeated || !try_again(d, m, from, known, out))) {
     // The peer that is to keep it instead may not have heard.
     send_to(d.sealers, d.self, have_checkpoint{d.header, m.checkpoint, true},
             out);
@@ -159,6 +162,21 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
   if (!d.mine(m.header) || m.trying)
     return ends;
   result_known(m.checkpoint.step, now);
+  return true;
+}
+
+/// The disk that refused may have room by now. Until it has a checkpoint, the others
+/// go on without it.
+bool checkpoint_rounds::try_again(const duty& d, const checkpoint_published& m,
+                                  const peer_id& from,
+                                  const known_checkpoints& known,
+                                  job_actions& out) {
+  if (++left_to_others_ < tried_after_)
+    return false;
+  left_to_others_ = 0;
+  tried_after_ = std::min(2 * tried_after_, refused_most);
+  refusing_.erase(d.self);
+  keep(share(d, m.unable), m.checkpoint, from, known, out);
   return true;
 }
 
@@ -276,6 +294,7 @@ bool checkpoint_rounds::say_kept(const duty& d, const checkpoint_ref& newest,
   if (published_by_ == d.self && d.place->part_keepers.empty())
     return false;
   refusing_.erase(d.self);
+  tried_after_ = refused_first;
   const part_set& lacks = known.held().at(newest);
   send_to(d.participants, d.self,
           have_checkpoint{d.header, newest, false, lacks.runs()}, out);

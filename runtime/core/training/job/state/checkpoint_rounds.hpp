@@ -120,6 +120,15 @@ public:
   [[nodiscard]] std::uint64_t newest_kept() const noexcept { return kept_; }
 
 private:
+  /// Checkpoints that are left to others before a disk that refused is tried
+  /// again: twice as many each time, since what it cannot take costs a part of the
+  /// network each time.
+  static constexpr std::uint32_t refused_first = 2;
+  static constexpr std::uint32_t refused_most = 64;
+
+  bool
+  try_again(const duty& d, const checkpoint_published& m, const peer_id& from,
+            const known_checkpoints& known, job_actions& out);
   void result_known(std::uint64_t step, nanoseconds now);
   [[nodiscard]] bool
   newer_told(const job_header& header, std::uint64_t step) const;
@@ -147,6 +156,10 @@ private:
   std::map<std::uint64_t, std::vector<peer_id>> left_out_;
   peer_id publisher_{};        ///< of the newest of those
   std::set<peer_id> refusing_; ///< peers that refuse to keep it
+  /// If our disk refuses: checkpoints published since it last did, and the number
+  /// of them after which it is tried again.
+  std::uint32_t left_to_others_ = 0;
+  std::uint32_t tried_after_ = refused_first;
   std::uint64_t reported_ = 0; ///< newest step + 1 whose result is known
   std::uint64_t kept_ = 0;     ///< newest step + 1 in a second store
   /// What stores other than the publisher's lack of checkpoints that are not in

@@ -1,0 +1,84 @@
+// apps/serve/passed_upload.cpp -- three passes over the files.
+#include "apps/serve/passed_upload.hpp"
+
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/files/sha256.hpp"
+
+#include <set>
+#include <string>
+
+namespace shoal::apps {
+
+using model::failure;
+using pieces = std::span<const std::span<const std::byte>>;
+
+namespace {
+
+bool weights_name(const std::string& name) {
+  return name.ends_with(".safetensors");
+}
+
+} // namespace
+
+model::result<uploaded_model> passed_upload::list() {
+  files_.clear();
+  std::string last; // the manifest
+  const put_pieces look = [&](pieces p, core::blob_digest& digest) {
+    digest = runtime::sha256_joined(p);
+    files_.push_back({digest, false});
+    last.clear();
+    if (p.size() == 1 && p[0].size() <= actors::manifest_bytes_max)
+      last.assign(reinterpret_cast<const char*>(p[0].data()), p[0].size());
+    return model::status(model::done{});
+  };
+  auto out = upload_weights(directory_, look);
+  if (!out)
+    return out;
+  const auto listed = actors::parse_manifest(last);
+  if (!listed)
+    return listed.why();
+  std::set<core::blob_digest> weights;
+  for (const actors::manifest_file& f : listed->files)
+    if (weights_name(f.name))
+      weights.insert(f.digest);
+  for (file& f : files_)
+    f.is_weights = weights.contains(f.digest);
+  if (auto done = put_others(); !done)
+    return done.why();
+  return out;
+}
+
+model::status passed_upload::put_others() {
+  std::size_t at = 0;
+  const put_pieces put = [&](pieces p, core::blob_digest& digest) {
+    digest = files_.at(at).digest;
+    core::blob_digest put{};
+    if (!files_[at++].is_weights && client_.put_pieces(p, put))
+      return model::status(failure{client_.text()});
+    return model::status(model::done{});
+  };
+  if (auto done = upload_weights(directory_, put); !done)
+    return done.why();
+  return model::done{};
+}
+
+model::status passed_upload::weights(const std::function<bool()>& goes_on) {
+  std::size_t at = 0;
+  const put_pieces put = [&](pieces p, core::blob_digest& digest) {
+    const file& f = files_.at(at++);
+    digest = f.digest;
+    if (!f.is_weights)
+      return model::status(model::done{});
+    if (client_.put_pieces(p, digest, goes_on))
+      return model::status(failure{client_.text()});
+    if (digest != f.digest)
+      return model::status(
+        failure{directory_.string() + ": its files have changed"});
+    return model::status(model::done{});
+  };
+  if (auto done = upload_weights(directory_, put); !done)
+    return done.why();
+  return model::done{};
+}
+
+} // namespace shoal::apps

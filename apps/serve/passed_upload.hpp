@@ -1,0 +1,47 @@
+// apps/serve/passed_upload.hpp -- uploads a model to a node whose disk has not the
+// room for all of it.
+//
+// The job is submitted first, with the list of the model's files. Then the node
+// gets the weights, file by file, as far as its disk has room; the peers that keep
+// them fetch them, and what is kept elsewhere is removed here.
+//
+//   list() -> submit the job -> weights()
+//
+// Threads: blocking. Cost: reads and hashes all files twice. Errors: a failure says
+// why; without weights() the job waits for them.
+#pragma once
+
+#include "apps/transfer/model_upload.hpp"
+#include "runtime/control/client.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace shoal::apps {
+
+class passed_upload {
+public:
+  /// @pre `client` outlives it
+  passed_upload(std::filesystem::path directory, runtime::client& client)
+    : directory_(std::move(directory)), client_(client) {}
+
+  /// Uploads all but the weights.
+  model::result<uploaded_model> list();
+
+  /// @param goes_on asked while the node has no room
+  model::status weights(const std::function<bool()>& goes_on);
+
+private:
+  model::status put_others();
+
+  const std::filesystem::path directory_;
+  runtime::client& client_;
+  struct file {
+    core::blob_digest digest{};
+    bool is_weights = false;
+  };
+  std::vector<file> files_; ///< in the order of the upload
+};
+
+} // namespace shoal::apps
