@@ -120,7 +120,8 @@ struct world final : runtime::context {
   void see_model() {
     runtime::serve_config served;
     served.model.vocab_size = 256;
-    served.context = 1 << 16;
+    served.model.max_position_embeddings = 1 << 16;
+    served.context = served.cache_tokens = 1 << 16;
     manifest files;
     put(files, "tokenizer.json", model::byte_tokenizer::to_json());
     put(files, "tokenizer_config.json",
