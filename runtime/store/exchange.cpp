@@ -4,6 +4,7 @@
 #include "runtime/core/errc.hpp"
 #include "runtime/store/blob_server.hpp"
 #include "runtime/store/fetching.hpp"
+#include "runtime/store/wrong_blobs.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "runtime/work/serial.hpp"
 
@@ -44,7 +45,6 @@ struct state : std::enable_shared_from_this<state> {
   void write_arrived(const fetch_ptr& f);
   void written(const fetch_ptr& f, std::uint64_t attempt, std::error_code why);
   void commit(const fetch_ptr& f);
-  void count_wrong(const fetching& f);
   void finish(const fetch_ptr& f, std::error_code result);
   void ask_whether(question q);
   void answered(std::uint64_t number, bool yes);
@@ -398,15 +398,6 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
   go_on(f);
 }
 
-/// The blob's bytes have another hash.
-void state::count_wrong(const fetching& f) {
-  if (f.goes_on || (!f.alone && f.holders.size() > 1))
-    return; // they are not of one holder
-  const peer_id& holder = f.holders[f.holder];
-  sender.sent_wrong(holder, f.digest, wrong.count(holder),
-                    wrong.given_up(holder));
-}
-
 void state::commit(const fetch_ptr& f) {
   f->at_disk = true;
   auto result = std::make_shared<std::error_code>();
@@ -426,7 +417,8 @@ void state::commit(const fetch_ptr& f) {
         f->at_disk = false;
         if (*result != errc::corrupt)
           return me.finish(f, *result);
-        me.count_wrong(*f);
+        if (!f->goes_on && (f->alone || f->holders.size() == 1))
+          me.wrong.add(f->holders[f->holder], f->digest, me.sender);
         if (f->goes_on) { // the earlier bytes may be at fault
           me.restart(*f);
           return me.go_on(f);

@@ -11,8 +11,12 @@ namespace shoal::runtime {
 
 class wrong_blobs {
 public:
-  /// One more. @returns how many it has sent
-  std::size_t count(const core::peer_id& holder) { return ++of_[holder]; }
+  /// One more, which `sender` is told of.
+  void add(const core::peer_id& holder, const core::blob_digest& blob,
+           blob_sender& sender) {
+    const std::size_t times = ++of_[holder];
+    sender.sent_wrong(holder, blob, times, given_up(holder));
+  }
   /// Whether it is to be asked no more.
   bool given_up(const core::peer_id& holder) const {
     const auto at = of_.find(holder);
