@@ -567,7 +567,7 @@ void job_actor::act(const ended&) {
 
 std::optional<caf::actor>
 spawn_job(caf::actor_system& system, job_config config, std::string& why) {
-  auto run = runtime::parse_run(config.entry.run_json, "job");
+  auto run = runtime::parse_written_run(config.entry.run_json, "job");
   if (!run) {
     why = run.message();
     return std::nullopt;
@@ -584,7 +584,9 @@ spawn_job(caf::actor_system& system, job_config config, std::string& why) {
   world->state_memory = std::make_shared<model::recycling_resource>(nullptr);
   world->gradient_memory = std::make_shared<model::recycling_resource>(shared);
   model::model_config config_saved = run->model;
-  config_saved.trained.seq_len = std::uint64_t(run->seq_len);
+  config_saved.trained = {std::uint64_t(run->seq_len),
+                          run->data_end_of_text
+                            && run->data_tokenizer == "model"};
   world->layout = std::make_shared<const model::unit_layout>(config_saved);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {

@@ -357,6 +357,13 @@ sequences_of(const eval_command& o, const model::model_config& config,
   limits.documents = o.limit.value_or(limits.documents);
   limits.windows = o.chunks.value_or(limits.windows);
   limits.window = window;
+  if (by != nullptr
+      && (config.trained.seq_len == 0 || config.trained.end_of_text)) {
+    auto ends = model_ends(*by, config, o.model);
+    if (!ends)
+      return ends.why();
+    limits.ends = *std::move(ends);
+  }
   auto sequences = model::read_sequences(o.data, config, by, no_text, limits,
                                          &report, watch_on(slow));
   slow.settle();

@@ -462,8 +462,8 @@ int run_attach(const attach_options& o) {
     return fail("job " + job.text
                 + " serves a model: the node that is asked for completions "
                   "shows them, and `shoal status` where it runs");
-  auto run =
-    runtime::parse_run(model::json_text(about["run"]), "job " + job.text);
+  auto run = runtime::parse_written_run(model::json_text(about["run"]),
+                                        "job " + job.text);
   if (!run)
     return fail(run.message());
   progress out(*run, o.json);
@@ -475,6 +475,7 @@ int run_attach(const attach_options& o) {
     f.last = last_elsewhere(*status, job.text, o.at);
   f.keep = run->keep_latest_k;
   f.at = client_of(o.at);
+  f.attach = "`" + command_line("attach " + job.text, o.at, o.out) + "`";
   until_interrupted host(interrupts);
   follower watch(client, out, host, f);
   if (watch.run(job.id))

@@ -280,11 +280,14 @@ std::string status_table(const status_json& status) {
         way == "this"
           ? "it was made in place of this one by `recover --force`: this shoal "
             "joins it when it runs no job, so end its jobs here (`shoal "
-            "cancel`)"
+            "cancel`). What they have trained since the split ends with them: "
+            "`shoal attach JOB --out DIR` before that keeps it"
         : way == "other"
           ? "this one was made in its place by `recover --force`: it joins "
             "this one when it runs no job, so end its jobs there (`shoal "
-            "cancel` on one of its nodes)"
+            "cancel` on one of its nodes). What they have trained since the "
+            "split ends with them: `shoal attach JOB --out DIR` there, before "
+            "that, keeps it"
           : "one joins the other when no job is in the way");
   }
   for (const json& cut : status["cuts"])

@@ -52,10 +52,39 @@ public:
 
   int run() {
     std::error_code error;
-    return fs::exists(o_.model, error) ? run_folder() : run_job();
+    if (!fs::exists(o_.model, error))
+      return run_job();
+    const std::string job = job_so_named();
+    if (job.empty())
+      return run_folder();
+    if (fs::is_directory(o_.model, error) && fs::is_empty(o_.model, error))
+      return run_job();
+    const std::string name = core::shown(o_.model.string());
+    return fail(
+      "\"" + name + "\" is a folder here, and a job that trains: `"
+        + command_line("serve " + shell_word("./" + o_.model.string()), o_.at)
+        + "` serves the model in the folder, and `"
+        + command_line("serve " + job, o_.at)
+        + "` the newest checkpoint of the job, and each newer one",
+      exit_usage);
   }
 
 private:
+  /// The id of a training job under way whose name is also that of a file or
+  /// folder here; empty: there is none, or a path is named.
+  std::string job_so_named() const {
+    runtime::client client(client_of(o_.at));
+    if (o_.model.has_parent_path() || client.connect())
+      return {};
+    const auto status = status_of(client);
+    if (status)
+      for (const auto& job : (*status)["jobs"])
+        if (text_of(job, "name") == o_.model.string() && !serves(job)
+            && text_of(job, "state") == "running")
+          return text_of(job, "id");
+    return {};
+  }
+
   int run_folder() {
     auto folder = model_in(o_.model);
     if (!folder)
@@ -241,6 +270,7 @@ private:
 
   model::status connect() {
     runtime::client_config c = client_of(o_.at);
+    c.say = [this](const std::string& text) { say("notice", text); };
     client_ = std::make_unique<runtime::client>(c);
     if (!client_->connect()) {
       say("notice", "using the node at " + client_->where());
@@ -290,9 +320,8 @@ private:
     if (running.contains(name_))
       return failure{"a job named \"" + name_
                      + "\" is running: choose another name by --as, or end it "
-                       "by `"
-                     + command_line("cancel " + shell_word(name_), o_.at)
-                     + "`"};
+                       "by "
+                     + cancel_line()};
     core::job_entry entry = served_entry(o_, config, name_);
     entry.user = user_at_host();
     entry.origin_bytes = bytes;
@@ -318,13 +347,26 @@ private:
     if (error && state_.empty()) {
       if (detached_)
         return exit_done;
-      if (interrupts_.seen())
-        return exit_interrupted;
-      return fail(client_->text());
+      if (!interrupts_.seen())
+        return fail(client_->text() + goes_on());
     }
+    if (unheard_)
+      return fail("no node has taken the request to end it" + goes_on(),
+                  exit_interrupted);
     if (state_ == "failed")
       return fail("the job failed: " + cause_);
     return interrupts_.seen() ? exit_interrupted : exit_done;
+  }
+
+  /// Without its node a command does not know what became of the model.
+  std::string goes_on() const {
+    return "; other peers that have the model may go on serving it, and so may "
+           "that node when it is started again: `"
+           + command_line("status", o_.at) + "` there shows whether they do, "
+           + cancel_line() + " ends it";
+  }
+  std::string cancel_line() const {
+    return "`" + command_line("cancel " + shell_word(name_), o_.at) + "`";
   }
 
   // follow_handler --------------------------------------------------------------
@@ -347,9 +389,7 @@ private:
         && e.text.starts_with("ready")) {
       ready_ = true;
       const std::string end =
-        o_.detach ? "; `" + command_line("cancel " + shell_word(name_), o_.at)
-                      + "` ends it"
-                  : " (Ctrl-C: end)";
+        o_.detach ? "; " + cancel_line() + " ends it" : " (Ctrl-C: end)";
       const serve_ready ready{name_, "http://" + endpoint_ + "/v1",
                               core::job_text(job_)};
       say("ready", "\"" + name_ + "\" is served at " + ready.url + end, &ready);
@@ -364,15 +404,14 @@ private:
     if (detached_)
       return true;
     if (!interrupts_.seen() || stopping_)
-      return false;
+      return unheard_;
     stopping_ = true;
     say("notice", "ending: requests that are being answered go on for "
                     + std::to_string(drain_max.count()) + " s at most");
     if (http_)
       http_->drain(drain_max);
-    if (client_->stop_job(job_, true))
-      return true; // no node answers any more
-    return false;
+    unheard_ = bool(client_->stop_job(job_, true)); // no node answers any more
+    return unheard_;
   }
   void moved() override {}
 
@@ -390,6 +429,7 @@ private:
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
   bool passes_ = false; ///< the node has no room for the whole model
+  bool unheard_ = false; ///< nobody was there to end the job
 };
 
 } // namespace

@@ -193,7 +193,10 @@ int run_audit(const audit_options& o) {
       log, [&](const core::used_data& u) { return u.step > newest; });
   const auto text = read_text(*run, o.out);
   if (!text)
-    return refuse("data: " + text.message());
+    return refuse("data: " + text.message()
+                  + (o.data.empty() ? ": if the text is elsewhere on this "
+                                      "machine, name it by --data"
+                                    : ""));
   const bool same_text =
     record->text.empty()
     || record->text == core::to_hex(runtime::sha256(model::serialise(*text)));

@@ -75,6 +75,13 @@ public:
     if (run_.data_paths.empty())
       return fail("no text: give --data PATH or [data] paths", exit_usage);
     out_ = std::make_unique<progress>(run_, o_.json);
+    if (resumed_ && resumed_->unpublished(run_)) {
+      const auto made = resumed_->publish(run_);
+      if (!made)
+        return fail(made.message());
+      out_->say("notice", *made);
+      return exit_done;
+    }
     if (auto ready = open_folder(); !ready)
       return fail(ready.message());
     if (run_.model.wants_dropout)
@@ -128,9 +135,16 @@ private:
   std::string attach_line() const {
     return "`" + command_line("attach " + job_text(), o_.at, o_.out) + "`";
   }
+  std::string resume_line() const {
+    return "`shoal train " + shell_word(o_.out.string()) + " --resume"
+           + options_text(o_.at) + "`";
+  }
   std::string ends_it(const char* how) const {
-    return ": it may go on; see `" + command_line("jobs", o_.at) + "`, and `"
-           + command_line("cancel " + job_text() + how, o_.at) + "`";
+    return ": it may go on; see `" + command_line("jobs", o_.at) + "`, and "
+           + cancel_line(how);
+  }
+  std::string cancel_line(const char* how) const {
+    return "`" + command_line("cancel " + job_text() + how, o_.at) + "`";
   }
 
   model::status connect() {
@@ -152,8 +166,7 @@ private:
                         o_.join,
                         o_.at.cluster_key,
                         o_.threads,
-                        o_.detach ? fs::path()
-                                  : fs::path(o_.out / "checkpoint"),
+                        o_.out / "checkpoint",
                         {}},
         [out = out_.get()](const std::string& text) { out->aside(text); });
     } catch (const std::exception& e) {
@@ -213,7 +226,7 @@ private:
       folder_->update(run_);
     introduce(*out_, run_, o_.json,
               folder_ && !o_.detach ? o_.out / "run.toml" : fs::path());
-    describe(*out_, *text, report, o_.bigram);
+    describe(*out_, run_, *text, report, o_.bigram);
     text_ = model::serialise(*text);
     const std::string digest = core::to_hex(runtime::sha256(text_));
     if (folder_)
@@ -288,8 +301,13 @@ private:
         running_.insert(job["name"].get<std::string>());
     if (!o_.resume)
       return model::done{};
-    return nothing_newer(*client_, *status,
-                         {o_.out, folder_->jobs(), resumed_->step()}, o_.at);
+    const auto apart = nothing_newer(
+      *client_, *status, {o_.out, folder_->jobs(), resumed_->step()}, o_.at);
+    if (!apart)
+      return apart.why();
+    for (const std::string& line : *apart)
+      out_->say("notice", line);
+    return model::done{};
   }
 
   std::string name_of_job() const {
@@ -305,8 +323,7 @@ private:
            + (embedded_ ? " (" + embedded_->where_text() + ")" : "");
   }
 
-  /// Uploads initial weights or a checkpoint, or the tokenizer that was
-  /// trained.
+  /// Uploads initial weights, a checkpoint, or the trained tokenizer.
   model::status put_origin(core::job_entry& entry) {
     const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
     const fs::path from =
@@ -419,21 +436,13 @@ private:
   }
   bool gives_up() override { return giving_up_ && interrupts_.seen(); }
 
-  /// Sets the text for a second signal. @param ends the job has been asked to
-  /// end
+  /// Sets the text for a second signal. @param ends  the job is to end
   void say_at_second(bool ends) {
-    const std::string job = job_text();
     const std::string line = core::shown(
       embedded_
-        ? "stopped; steps that no checkpoint in " + o_.out.string()
-            + " has are lost. If there is one, `shoal train "
-            + shell_word(o_.out.string()) + " --resume` goes on from it"
-        : "stopped watching; job " + job
-            + (ends ? " ends after its step"
-                    : " may go on: `" + command_line("cancel " + job, o_.at)
-                        + "` ends it")
-            + ". " + attach_line()
-            + " fetches the checkpoint that its peers keep");
+        ? stopped_text(o_.out, resume_line())
+        : unwatched_text(job_text(), ends ? std::string() : cancel_line(""),
+                         attach_line()));
     interrupts_.on_second(line);
     if (!embedded_) // the shoal does not need this terminal
       interrupts_.hangup_ends(line);
@@ -442,10 +451,7 @@ private:
   /// The last checkpoint cannot be written: the next signal ends the trials. If
   /// the first one has ended the run, that is the second one.
   void trying(const fs::path& kept) override {
-    const std::string line =
-      kept.empty()
-        ? "given up: the last checkpoint is not in " + o_.out.string()
-        : kept_text(kept, o_.out, finished_);
+    const std::string line = kept_text(kept, o_.out, finished_);
     giving_up_ = !interrupts_.seen();
     interrupts_.on_first([] {});
     interrupts_.on_second(core::shown(line));
@@ -473,6 +479,8 @@ private:
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it
       f.spare_in = fs::temp_directory_path();
+    else
+      f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
     const auto broken = watch.run(job_);
     if (broken == runtime::errc::no_node && to_end_)
@@ -499,9 +507,7 @@ private:
       std::cerr << "shoal: stopped after step " << watch.last_step()
                 << (watch.newest().empty()
                       ? ", without a checkpoint to go on from\n"
-                      : "; to go on, run `shoal train "
-                          + shell_word(o_.out.string()) + " --resume"
-                          + options_text(o_.at) + "`\n");
+                      : "; to go on, run " + resume_line() + "\n");
       return stop_.at_once() ? exit_failed : exit_interrupted;
     }
     if (watch.state() == "done")
@@ -510,16 +516,10 @@ private:
                : fail(
                  "the run is done, but its model is not in " + o_.out.string()
                  + (embedded_ ? "" : "; " + attach_line() + " fetches it"));
-    if (watch.state() == "cancelled" && !watch.newest().empty())
-      return fail(
-        "the job was cancelled after step " + std::to_string(watch.last_step())
-        + " (by `shoal cancel`, or its last peers left); `shoal train "
-        + shell_word(o_.out.string()) + " --resume" + options_text(o_.at)
-        + "` goes on from " + watch.newest().string());
-    return fail(
-      "job " + job_text() + " "
-      + (watch.state() == "failed" ? "failed" : "was " + watch.state())
-      + (watch.cause().empty() ? "" : ": " + watch.cause()));
+    if (watch.state() == "cancelled"
+        && (!watch.newest().empty() || watch.told_step()))
+      return fail(cancelled_text(watch, resume_line(), f.attach));
+    return fail(ended_text(watch, job_text()));
   }
 
   /// Before the first step perhaps only the node that took the job has its

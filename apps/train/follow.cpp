@@ -2,13 +2,17 @@
 #include "apps/train/follow.hpp"
 
 #include "apps/transfer/model_export.hpp"
+#include "runtime/files/file_io.hpp"
 #include "runtime/identity/stale_files.hpp" // kept_folder
 
 #include <stdlib.h> // mkdtemp
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <functional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -19,8 +23,7 @@ namespace fs = std::filesystem;
 using runtime::job_event;
 using runtime::job_event_kind;
 
-/// "step-12" -> 12, or -1; also for "step-12.partial".
-static std::int64_t step_of(const fs::path& folder) {
+std::int64_t step_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
   constexpr std::string_view prefix = "step-";
   std::int64_t step = -1;
@@ -43,6 +46,50 @@ checkpoints(const fs::path& out) {
   return found;
 }
 
+std::int64_t model_step(const fs::path& out) {
+  std::int64_t step = -1;
+  for (const auto& [of, place] : checkpoints(out))
+    for (const char* name :
+         {"model.safetensors", "model.safetensors.index.json"}) {
+      std::error_code none;
+      if (fs::equivalent(place / name, out / name, none)) // export_model()
+        step = of;
+    }
+  return step;
+}
+
+/// The whole path of `out`, without links.
+static std::string whole_path(const fs::path& out) {
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(fs::absolute(out, error), error);
+  return (whole.has_filename() ? whole : whole.parent_path()).string();
+}
+
+fs::path kept_for(const fs::path& out) {
+  const std::string mine = whole_path(out);
+  fs::path found;
+  std::int64_t newest = -1;
+  std::error_code error;
+  for (const auto& folder :
+       fs::directory_iterator(fs::temp_directory_path(error), error)) {
+    const auto note = folder.path() / runtime::kept_note;
+    struct stat is {};
+    if (!folder.path().filename().string().starts_with(runtime::kept_folder)
+        || ::lstat(folder.path().c_str(), &is) != 0
+        || is.st_uid != ::geteuid()) // others write to that directory, too
+      continue;
+    if (const auto text = model::read_file(note, 1 << 16);
+        !text || *text != mine)
+      continue;
+    for (const auto& entry : fs::directory_iterator(folder.path(), error))
+      if (const auto step = step_of(entry.path()); step > newest) {
+        newest = step;
+        found = entry.path();
+      }
+  }
+  return found;
+}
+
 namespace {
 
 /// Between two attempts to write what a full disk has refused.
@@ -53,8 +100,11 @@ constexpr std::chrono::milliseconds look_again{100};
 /// Asks by a client of its own: the other one waits for events.
 class node_blobs final : public blob_source {
 public:
-  explicit node_blobs(runtime::client_config at) : at_(std::move(at)) {
-    at_.say = {};
+  /// @param say  as client_config::say; may be empty
+  node_blobs(runtime::client_config at,
+             std::function<void(const std::string&)> say)
+    : at_(std::move(at)) {
+    at_.say = std::move(say);
   }
 
   std::error_code get(const std::string& where, const core::blob_digest& digest,
@@ -99,7 +149,11 @@ follower::follower(runtime::client& client, progress& out, follow_host& host,
   : client_(client), out_(out), host_(host), config_(std::move(config)) {
   if (config_.folder.empty())
     return;
-  source_ = std::make_unique<node_blobs>(config_.at);
+  source_ =
+    std::make_unique<node_blobs>(config_.at, [this](const std::string& line) {
+      if (ended_)
+        out_.aside("fetching the last checkpoint: " + line);
+    });
   fetcher_ = std::make_unique<checkpoint_fetcher>(config_.folder / "checkpoint",
                                                   *source_);
 }
@@ -148,6 +202,7 @@ bool follower::on(const job_event& e) {
       pending_ = *config_.last;
       told_step_ = e.step;
     }
+    ended_ = true;
     fetch_pending();
     settle();
     if (!config_.folder.empty())
@@ -168,10 +223,13 @@ bool follower::on(const job_event& e) {
 }
 
 /// The log names a checkpoint, and none of the peers that were asked has it.
-std::string follower::not_fetched(std::uint64_t step) {
+std::string follower::not_fetched(std::uint64_t step) const {
   return "the checkpoint of step " + std::to_string(step)
          + " could not be fetched: the peers that hold it may be away (see "
-           "`shoal status`); fetch it when they are back";
+           "`shoal status`)"
+         + (config_.attach.empty()
+              ? std::string()
+              : "; when they are back, " + config_.attach + " fetches it");
 }
 
 /// At the end of the job: its last checkpoint, and the model.
@@ -227,7 +285,9 @@ void follower::spare_one(const job_event& last) {
       .string();
   if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
     return;
-  node_blobs source(config_.at);
+  node_blobs source(config_.at, {});
+  static_cast<void>(model::write_file(fs::path(folder) / runtime::kept_note,
+                                      whole_path(config_.folder)));
   checkpoint_fetcher spare(folder, source);
   spare.want(last, client_.where());
   spare.settle([this] { return host_.gives_up(); });
@@ -307,6 +367,14 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
 
 /// The newest checkpoint becomes the model of this run.
 bool follower::save_model() {
+  if (const auto later = model_step(config_.folder);
+      later > std::int64_t(newest_step_)) { // of another command
+    out_.say("notice",
+             config_.folder.string() + " keeps its model, which is of step "
+               + std::to_string(later) + ": that of step "
+               + std::to_string(newest_step_) + " is in " + newest_.string());
+    return true;
+  }
   const auto saved = export_model(newest_, config_.folder);
   out_.say("notice", saved ? "model saved in " + config_.folder.string()
                            : saved.message());

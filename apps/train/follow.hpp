@@ -17,6 +17,7 @@
 #include "apps/transfer/checkpoint_offer.hpp"
 #include "runtime/control/client.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -27,9 +28,19 @@
 
 namespace shoal::apps {
 
+/// "step-12" -> 12; also for "step-12.partial" -1.
+std::int64_t step_of(const std::filesystem::path& folder);
+
 /// (step, folder) of the checkpoints in OUT/checkpoint, oldest first.
 std::vector<std::pair<std::int64_t, std::filesystem::path>>
 checkpoints(const std::filesystem::path& out);
+
+/// The step of the model in OUT, if it is that of a checkpoint there; else -1.
+std::int64_t model_step(const std::filesystem::path& out);
+
+/// The newest checkpoint of the run in `out` for which `out` had no room, in the
+/// temporary directory (follow_config::spare_in); or empty.
+std::filesystem::path kept_for(const std::filesystem::path& out);
 
 struct follow_config {
   std::filesystem::path folder; ///< may be empty
@@ -46,6 +57,8 @@ struct follow_config {
   /// its own is made for it in this one, and removed when it is in `folder`. May
   /// be empty.
   std::filesystem::path spare_in;
+  /// The command that fetches the last checkpoint later; empty: none does.
+  std::string attach;
 };
 
 /// What a command does about the job that it watches. Called by follower::run().
@@ -84,9 +97,11 @@ public:
   const std::string& cause() const { return cause_; } ///< of a failure
   /// The step of the newest checkpoint that the job has made, if any.
   const std::optional<std::uint64_t>& told_step() const { return told_step_; }
-  bool saved() const { return saved_; } ///< the model is in the folder
+  /// The model is in the folder, or a later one is.
+  bool saved() const { return saved_; }
   /// The newest checkpoint here, or empty.
   const std::filesystem::path& newest() const { return newest_; }
+  std::uint64_t newest_step() const { return newest_step_; }
   std::uint64_t last_step() const { return last_step_; }
   /// The last checkpoint below `spare_in`, since it is not in the folder; or empty.
   const std::filesystem::path& spared() const { return spared_; }
@@ -107,7 +122,7 @@ private:
   bool pause();
   void take_home(const checkpoint_fetcher::outcome& o);
   bool save_model();
-  static std::string not_fetched(std::uint64_t step);
+  std::string not_fetched(std::uint64_t step) const;
 
   runtime::client& client_;
   progress& out_;
@@ -131,6 +146,8 @@ private:
   bool trying_ = false; ///< again: what fails is not said each time
   core::job_id job_ = 0;
   checkpoint_offer offer_;
+  /// What the fetcher says of nodes that are gone is shown: client_ says nothing.
+  std::atomic<bool> ended_{false};
   std::unique_ptr<blob_source> source_;         ///< of fetcher_
   std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder
 };

@@ -39,8 +39,10 @@ std::uint64_t newest_checkpoint(runtime::client& client, core::job_id job) {
 
 } // namespace
 
-model::status nothing_newer(runtime::client& client, const status_json& status,
-                            const run_folder& folder, const node_address& at) {
+model::result<std::vector<std::string>>
+nothing_newer(runtime::client& client, const status_json& status,
+              const run_folder& folder, const node_address& at) {
+  std::vector<std::string> apart;
   for (const status_json& job : status["jobs"]) {
     const auto id = job["id"].get<std::string>();
     if (std::ranges::find(folder.jobs, id) == folder.jobs.end())
@@ -54,7 +56,13 @@ model::status nothing_newer(runtime::client& client, const status_json& status,
                             + command_line("cancel " + id, at) + "` ends it"};
     const std::uint64_t step =
       newest_checkpoint(client, std::stoull(id, nullptr, 16));
-    if (step > folder.step)
+    if (step > folder.step && id != folder.jobs.back())
+      apart.push_back("the run in " + folder.out.string()
+                      + " has gone on without the steps of job " + id
+                      + ", which ended at step " + std::to_string(step) + ": `"
+                      + command_line("attach " + id, at, "DIR")
+                      + "` fetches them to another folder");
+    else if (step > folder.step)
       return model::failure{
         "--resume: job " + id + " of this run has ended ("
         + job["state"].get<std::string>() + ") with a checkpoint of step "
@@ -64,7 +72,7 @@ model::status nothing_newer(runtime::client& client, const status_json& status,
         + " all the same, take the job off the list first: `"
         + command_line("jobs --rm " + id, at) + "`"};
   }
-  return model::done{};
+  return apart;
 }
 
 bool stop_job(const runtime::client_config& at, core::job_id job, bool drain) {

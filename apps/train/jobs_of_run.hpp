@@ -20,10 +20,12 @@ struct run_folder {
   std::uint64_t step = 0;        ///< of its newest checkpoint
 };
 
-/// Fails if one of the run's jobs is still running, or has ended with a newer
-/// checkpoint than the folder's: those steps would be trained twice.
-model::status nothing_newer(runtime::client& client, const status_json& status,
-                            const run_folder& folder, const node_address& at);
+/// Fails if one of the run's jobs is still running, or if the last one has ended
+/// with a newer checkpoint than the folder's: those steps would be trained twice.
+/// @returns lines about steps of earlier jobs without which the run has gone on
+model::result<std::vector<std::string>>
+nothing_newer(runtime::client& client, const status_json& status,
+              const run_folder& folder, const node_address& at);
 
 /// Asks a node to end a job, by a client of its own: the command's other one is
 /// busy watching. Prints the error if there is one.

@@ -1,6 +1,7 @@
 // apps/train/model_folder.cpp -- a model, or the newest checkpoint of a run.
 #include "apps/train/model_folder.hpp"
 
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
@@ -20,6 +21,12 @@ static bool has_weights(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / "model.safetensors", error)
          || std::filesystem::exists(folder / "model.safetensors.index.json",
                                     error);
+}
+
+/// Whether a run has no step after this one.
+static bool has_ended(const std::filesystem::path& folder, std::int64_t step) {
+  const auto record = read_record(folder);
+  return record && step >= record->run.steps;
 }
 
 namespace {
@@ -102,6 +109,13 @@ model_in(const std::filesystem::path& folder) {
                     ? "the model in " + folder.string()
                         + " cannot be read, as its config.json is missing: "
                           "this is the newest checkpoint, "
+                  : has_ended(folder, all.back().first)
+                    ? "the run in " + folder.string()
+                        + " has ended, but has left no model there (`shoal "
+                          "train "
+                        + shell_word(folder.string())
+                        + " --resume` makes one): this is its last "
+                          "checkpoint, "
                     : "the run in " + folder.string()
                         + " has not ended: this is its newest checkpoint, ")
               << all.back().second.string() << "\n";

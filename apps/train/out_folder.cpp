@@ -228,8 +228,8 @@ status out_folder::decide() {
     return decide_resume();
   if (auto apart = apart_from_model(); !apart)
     return apart;
-  if (has_job())
-    return done{};
+  if (auto last = decide_again(); has_job() && (last || !request_.overwrite))
+    return last;
   if (auto apart = apart_from_runs(); !apart)
     return apart;
   const auto names = written_names(path());
@@ -394,8 +394,20 @@ bool out_folder::begins() const {
 }
 
 bool out_folder::has_job() const {
-  return request_.what == purpose::attach && found_
+  return request_.what == purpose::attach && found_ && !moves_
          && found_->has(request_.job);
+}
+
+/// A job that was resumed has an end of its own, older than what came after it.
+status out_folder::decide_again() const {
+  if (!has_job() || found_->jobs.back() == request_.job)
+    return done{};
+  const std::string& newest = found_->jobs.back();
+  return failure{"the run in " + path().string() + " went on from job "
+                 + request_.job + " with job " + newest
+                 + ", whose results are there: those of job " + request_.job
+                 + " would replace them. Attach to job " + newest + ", "
+                 + ways_out()};
 }
 
 std::vector<std::string> out_folder::take_notices() {

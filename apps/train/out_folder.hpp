@@ -8,7 +8,8 @@
 //     init           is as for a new run; it becomes a model and no run's
 //     --resume       belongs to the same run, except for permitted changes
 //                    (run_changes.hpp)
-//     attach JOB     is as for a new run, or belongs to this job
+//     attach JOB     is as for a new run, or belongs to this job, if no other
+//                    job has gone on from it there
 //     --overwrite    any: its content is moved aside as a whole, to DIR.old-N
 //
 // A new run or model never lies in the folder of model.path, nor around it.
@@ -92,6 +93,7 @@ private:
   explicit out_folder(out_request request);
   model::status decide();
   model::status decide_resume();
+  model::status decide_again() const;
   bool begins() const; ///< a run or a model, in a folder without another
   model::status refuse(const std::vector<std::string>& names) const;
   model::status may_move() const;

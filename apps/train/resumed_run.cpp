@@ -6,6 +6,8 @@
 #include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"
+#include "apps/train/run_lines.hpp"
+#include "apps/transfer/model_export.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 namespace shoal::apps {
@@ -54,6 +56,11 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
     found.record_ = *std::move(record);
   }
   const auto all = checkpoints(out);
+  const fs::path kept = kept_for(out);
+  if (!kept.empty() && (all.empty() || all.back().first < step_of(kept)))
+    return failure{"--resume: " + kept_text(kept, out, false)
+                   + "; to go on without it, remove "
+                   + kept.parent_path().string()};
   if (!all.empty()) {
     found.step_ = std::uint64_t(all.back().first);
     found.from_ = all.back().second;
@@ -76,6 +83,9 @@ resumed_run::load(const run_options& given) const {
   const bool recorded = record_ && given.run_file.empty();
   auto run = recorded ? load_run(given, with_paths_from_here(*record_))
                       : load_run(given);
+  // A run of an earlier version goes on with its text.
+  if (run && record_ && !recorded && !gives(given, "data", "end_of_text"))
+    run->data_end_of_text = record_->run.data_end_of_text;
   if (!run || run->data_tokenizer != "bpe")
     return run;
   const auto config = model::load_config(from_);
@@ -92,6 +102,27 @@ model::status resumed_run::has_steps(const runtime::run_config& run) const {
                  + std::to_string(step_)
                  + " of training.steps = " + std::to_string(run.steps)
                  + ": raise training.steps to go on"};
+}
+
+bool resumed_run::unpublished(const runtime::run_config& run) const {
+  return step_ >= std::uint64_t(run.steps)
+         && model_step(out_) < std::int64_t(step_);
+}
+
+model::result<std::string>
+resumed_run::publish(const runtime::run_config& run) const {
+  out_request request;
+  request.folder = out_;
+  request.what = out_request::purpose::resume;
+  request.run = run;
+  const auto folder =
+    out_folder::open(std::move(request)); // nobody else writes
+  if (!folder)
+    return folder.why();
+  if (auto made = export_model(from_, out_); !made)
+    return made.why();
+  return "the run has ended: its model, of step " + std::to_string(step_)
+         + ", is now in " + out_.string();
 }
 
 fs::path resumed_run::tokenizer_of(const runtime::run_config& run) const {

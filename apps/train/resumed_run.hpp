@@ -32,6 +32,13 @@ public:
   /// Fails if the run has no steps left.
   model::status has_steps(const runtime::run_config& run) const;
 
+  /// Whether the run has ended, and the folder has no model of its end: its last
+  /// checkpoint was brought there afterwards.
+  bool unpublished(const runtime::run_config& run) const;
+  /// Makes that the model in the folder. @returns a line about it
+  /// @pre unpublished()
+  model::result<std::string> publish(const runtime::run_config& run) const;
+
   const std::filesystem::path& from() const { return from_; } ///< checkpoint
   std::uint64_t step() const { return step_; }
   /// The place of the text's tokenizer if it is not in model.path; it may be

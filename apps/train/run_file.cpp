@@ -8,6 +8,7 @@
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/model/hf/generation_config.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/text/bpe.hpp" // vocabulary_tokens_max
 #include "runtime/model/text/tokenizer.hpp"
@@ -133,6 +134,12 @@ model::status resolve_tokenizer(runtime::run_config& run) {
 }
 
 } // namespace
+
+bool gives(const run_options& o, const std::string& section,
+           const std::string& key) {
+  const auto all = merged(o);
+  return all && all->contains(section) && (*all)[section].contains(key);
+}
 
 model::status check_data(const std::vector<std::string>& paths) {
   for (const std::string& path : paths)
@@ -263,6 +270,19 @@ enough_text(const runtime::run_config& run, const model::corpus& text) {
                  + std::to_string(run.seq_len + 1) + ")"};
 }
 
+model::result<std::vector<model::token_id>>
+model_ends(const model::tokenizer& by, const model::model_config& config,
+           const std::filesystem::path& directory) {
+  auto said = model::load_generation_config(directory);
+  if (!said)
+    return said.why();
+  std::vector<std::int32_t> ids = config.eos_token_ids;
+  if (said->eos_token_ids)
+    ids.insert(ids.end(), said->eos_token_ids->begin(),
+               said->eos_token_ids->end());
+  return model::ends_of_text(by, ids);
+}
+
 model::result<model::corpus>
 read_text(const runtime::run_config& run, const std::filesystem::path& folder,
           model::corpus_report* report, const model::watch& told) {
@@ -281,6 +301,12 @@ read_text(const runtime::run_config& run, const std::filesystem::path& folder,
     if (!by)
       return failure{from.string() + ": has no tokenizer"};
     options.by = &*by;
+    if (run.data_end_of_text && !trained) {
+      auto ends = model_ends(*by, run.model, from);
+      if (!ends)
+        return ends.why();
+      options.ends = *std::move(ends);
+    }
   }
   return model::read_corpus(run.data_paths, options, report);
 }

@@ -8,6 +8,7 @@
 #include "runtime/core/view.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/model/data/corpus.hpp"
+#include "runtime/model/text/tokenizer.hpp"
 
 namespace shoal::apps {
 
@@ -28,6 +29,10 @@ load_run_without_text(const run_options& o, int* code = nullptr);
 model::result<runtime::run_config>
 load_run(const run_options& o, const runtime::run_config& recorded);
 
+/// Whether the run file, or what is put over it, has this key.
+bool gives(const run_options& o, const std::string& section,
+           const std::string& key);
+
 /// Whether a run file can contain --data.
 model::status check_data(const std::vector<std::string>& paths);
 
@@ -35,6 +40,12 @@ model::status check_data(const std::vector<std::string>& paths);
 /// set.
 model::corpus_options
 corpus_options_of(const runtime::run_config& run, const model::watch& told);
+
+/// The tokens that end a text of this model (model::ends_of_text).
+/// @param directory  of the model
+model::result<std::vector<model::token_id>>
+model_ends(const model::tokenizer& by, const model::model_config& config,
+           const std::filesystem::path& directory);
 
 /// Fails if a run has less text than a sequence.
 model::status

@@ -3,6 +3,7 @@
 
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "runtime/core/text/amounts.hpp"
+#include "runtime/core/training/data_order.hpp" // windows_in
 #include "runtime/model/data/bigram.hpp"
 #include "runtime/model/units.hpp"
 
@@ -32,14 +33,36 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json,
           keys.empty() ? line : line + ("; all keys in " + keys.string()));
 }
 
-void describe(progress& out, const model::corpus& text,
-              const model::corpus_report& report, bool bigram) {
+/// ", 4000 held out", and the windows of it that an evaluation takes (see
+/// actors/training/data_source.cpp); where it takes all, they are not named.
+static std::string
+held_out_text(const runtime::run_config& run, const model::corpus& text) {
+  const std::string out =
+    ", " + std::to_string(text.validation_size()) + " held out";
+  const std::uint64_t have =
+    core::windows_in(text.validation_size(), std::size_t(run.seq_len));
+  const auto taken = std::uint64_t(run.validation_steps * run.local_batch_size);
+  if (!run.validation_enable || have <= taken)
+    return out;
+  return out + ", whose loss is measured on " + std::to_string(taken) + " of "
+         + std::to_string(have) + " windows";
+}
+
+void describe(progress& out, const runtime::run_config& run,
+              const model::corpus& text, const model::corpus_report& report,
+              bool bigram) {
   for (const std::string& notice : report.notices)
     out.say("notice", notice);
   out.say("corpus", "text: " + core::count_text(report.read.files, "file")
                       + ", " + core::count_text(text.train_size(), "token")
-                      + " to train on, "
-                      + std::to_string(text.validation_size()) + " held out");
+                      + " to train on" + held_out_text(run, text));
+  if (run.validation_enable && run.data_validation_permille > 0
+      && text.validation_size() <= std::uint64_t(run.seq_len))
+    out.say("notice", "no held-out loss: what is held out is shorter than a "
+                      "sequence (training.seq_len + 1 = "
+                        + std::to_string(run.seq_len + 1)
+                        + " tokens); give more text, or raise "
+                          "data.validation_permille");
   char line[200];
   if (!bigram || !text.narrow())
     return;
@@ -50,13 +73,54 @@ void describe(progress& out, const model::corpus& text,
 
 std::string
 kept_text(const fs::path& kept, const fs::path& out, bool finished) {
+  if (kept.empty())
+    return "given up: the last checkpoint is not in " + out.string();
   const std::string into = shell_word((out / "checkpoint").string());
   return "the last checkpoint is not in " + out.string() + "; it is kept in "
          + kept.string() + ". When there is room, `mkdir -p " + into + " && mv "
          + shell_word(kept.string()) + " " + into + "/` puts it there"
-         + (finished ? std::string()
-                     : ", and `shoal train " + shell_word(out.string())
-                         + " --resume` goes on from it");
+         + ", and `shoal train " + shell_word(out.string())
+         + (finished ? " --resume` makes it the model there"
+                     : " --resume` goes on from it");
+}
+
+std::string stopped_text(const fs::path& out, const std::string& resume) {
+  return "stopped; steps that no checkpoint in " + out.string()
+         + " has are lost. If there is one, " + resume + " goes on from it";
+}
+
+std::string unwatched_text(const std::string& job, const std::string& cancel,
+                           const std::string& attach) {
+  return "stopped watching; job " + job
+         + (cancel.empty() ? " ends after its step"
+                           : " may go on: " + cancel + " ends it")
+         + ". " + attach + " fetches the checkpoint that its peers keep";
+}
+
+std::string ended_text(const follower& watch, const std::string& job) {
+  return "job " + job + " "
+         + (watch.state() == "failed" ? "failed" : "was " + watch.state())
+         + (watch.cause().empty() ? "" : ": " + watch.cause());
+}
+
+std::string cancelled_text(const follower& watch, const std::string& resume,
+                           const std::string& attach) {
+  const std::string what = "the job was cancelled after step "
+                           + std::to_string(watch.last_step())
+                           + " (by `shoal cancel`, or its last peers left)";
+  const std::uint64_t told = watch.told_step().value_or(0);
+  const std::string goes_on =
+    watch.newest().empty()
+      ? "; without it there is no checkpoint to go on from"
+      : resume + " goes on from " + watch.newest().string();
+  if (told <= watch.newest_step() || attach.empty())
+    return what + (watch.newest().empty() ? "" : "; ") + goes_on;
+  return what + ". Its last checkpoint, of step " + std::to_string(told)
+         + ", is not here: when the peers that hold it are back, " + attach
+         + " fetches it"
+         + (watch.newest().empty() ? goes_on
+                                   : ". Before that, " + goes_on
+                                       + " and repeats what was trained since");
 }
 
 } // namespace shoal::apps

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "apps/common/progress.hpp"
+#include "apps/train/follow.hpp"
 #include "runtime/model/data/corpus.hpp"
 
 #include <filesystem>
@@ -17,13 +18,32 @@ namespace shoal::apps {
 void introduce(progress& out, const runtime::run_config& run, bool as_json,
                const std::filesystem::path& keys);
 
-/// Prints what text was read. @param bigram  also a byte-bigram model's loss
-void describe(progress& out, const model::corpus& text,
-              const model::corpus_report& report, bool bigram);
+/// Prints what text was read, and on how much of it the held-out loss is
+/// measured. @param bigram  also a byte-bigram model's loss
+void describe(progress& out, const runtime::run_config& run,
+              const model::corpus& text, const model::corpus_report& report,
+              bool bigram);
 
 /// Where the last checkpoint of a run is, since it is not in `out`, and the
-/// commands that put it there. @param finished  there are no steps to go on with
+/// commands that put it there. @param kept  may be empty: nowhere
+/// @param finished  there are no steps to go on with
 std::string kept_text(const std::filesystem::path& kept,
                       const std::filesystem::path& out, bool finished);
+
+/// Of a command that is stopped by a second signal, and whose run ends with it,
+/// or goes on elsewhere. @param cancel  ends the job; empty: it ends anyway
+std::string
+stopped_text(const std::filesystem::path& out, const std::string& resume);
+std::string unwatched_text(const std::string& job, const std::string& cancel,
+                           const std::string& attach);
+
+/// How a job has ended without a result.
+std::string ended_text(const follower& watch, const std::string& job);
+
+/// What is left of a job that was cancelled, and the commands that go on.
+/// @param resume  the command that goes on with what is here
+/// @param attach  the one that fetches what is not; empty: there is none
+std::string cancelled_text(const follower& watch, const std::string& resume,
+                           const std::string& attach);
 
 } // namespace shoal::apps

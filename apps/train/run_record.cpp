@@ -81,7 +81,7 @@ parse_record(std::string_view text, std::string_view where) {
   out.text = all["text"].get<std::string>();
   if (!all["run"].is_object())
     return wrong("run");
-  auto run = runtime::parse_run(model::json_text(all["run"]), where);
+  auto run = runtime::parse_written_run(model::json_text(all["run"]), where);
   if (!run)
     return run.why();
   out.run = std::move(*run);

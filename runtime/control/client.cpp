@@ -458,9 +458,15 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
+      const std::string before = impl_->where_;
       if (!impl_->move(steady_clock::now() + patience, &watcher))
-        return watcher.stops() ? std::error_code{}
-                               : impl_->fail(errc::no_node, impl_->text_);
+        return watcher.stops()
+                 ? std::error_code{}
+                 : impl_->fail(
+                   errc::no_node,
+                   gone_node_text(
+                     before, std::chrono::ceil<std::chrono::seconds>(patience)
+                               .count()));
       next = 0; // positions are those of one node
       watcher.moved();
       continue;

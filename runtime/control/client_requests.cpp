@@ -49,7 +49,20 @@ void client_requests::ask(client_key who, client_request request,
     request.body);
 }
 
+bool client_requests::serves_follower(clock::time_point now) const {
+  std::lock_guard lock(mutex_);
+  return now - last_asked_ <= last_fetch_pause_max
+         && std::ranges::any_of(followers_, [this](const auto& f) {
+              return node_.journal().ended(f.second);
+            });
+}
+
 void client_requests::on(waiter w, ask_events& r) {
+  {
+    std::lock_guard lock(mutex_);
+    followers_[w.who] = r.job;
+    last_asked_ = clock::now();
+  }
   client_reply out;
   out.number = w.number;
   if (read_events(r, out) || !may_wait(w.who, out))
@@ -126,6 +139,10 @@ void client_requests::agree(
 }
 
 void client_requests::forget(client_key who) {
+  {
+    std::lock_guard lock(mutex_);
+    followers_.erase(who);
+  }
   std::erase_if(uploads_,
                 [who](const auto& u) { return u.second.owner == who; });
   waiters_.remove_if([this, who](const waiter& w) {
@@ -280,6 +297,10 @@ void client_requests::on(client_key who, const put_commit& r,
 }
 
 void client_requests::on(client_key, const get_blob& r, client_reply& out) {
+  {
+    std::lock_guard lock(mutex_);
+    last_asked_ = clock::now();
+  }
   out.digest = r.digest;
   if (node_.blobs().contains(r.digest)) {
     std::error_code error;

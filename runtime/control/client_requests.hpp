@@ -5,7 +5,7 @@
 // job, a view, the end of a fetch, or a time limit.
 //
 // Threads: one at a time, except that answered() and the end of a fetch come
-//          from any thread and only queue.
+//          from any thread and only queue; and serves_follower().
 #pragma once
 
 #include "runtime/control/control.hpp"
@@ -35,6 +35,11 @@ public:
 
   /// Answers all requests that can be answered now.
   void work(clock::time_point now);
+
+  /// Whether a client that has followed a job to its end here is still there,
+  /// and has asked for something within `last_fetch_pause_max`: it fetches what
+  /// the job has made. Any thread.
+  bool serves_follower(clock::time_point now) const;
 
   /// Latest time of the next call of work().
   std::optional<clock::time_point> due() const;
@@ -102,7 +107,9 @@ private:
   std::map<std::uint64_t, upload> uploads_;
   std::list<waiter> waiters_;
   std::uint64_t last_token_ = 0;
-  mutable std::mutex mutex_; ///< guards what follows
+  mutable std::mutex mutex_;                     ///< guards what follows
+  std::map<client_key, core::job_id> followers_; ///< and their jobs
+  clock::time_point last_asked_{}; ///< for events or bytes, by any client
   std::deque<std::pair<std::uint64_t, outcome>> outcomes_; ///< by token
   /// Fetches in progress, and the results of the latest ones.
   std::map<core::blob_digest, std::optional<std::error_code>> fetches_;

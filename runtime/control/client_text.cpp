@@ -29,6 +29,19 @@ std::string lost_node_text(const std::string& lost, const other_nodes& others,
          + "; trying for " + std::to_string(seconds) + " s more";
 }
 
+std::string gone_node_text(const std::string& lost, std::int64_t seconds) {
+  const fs::path folder = lost;
+  const std::string name = folder.filename().string();
+  return "the node at " + lost + " is gone, and no node has answered for "
+         + std::to_string(seconds) + " s"
+         + (!folder.is_absolute() ? std::string()
+            : !is_by_name(folder)
+              ? ": start it again with `shoal node --data-dir " + lost + "`"
+            : name == "default"
+              ? ": start it again with `shoal node`"
+              : ": start it again with `shoal node --name " + name + "`");
+}
+
 std::string no_node_text(const client_config& config, const failed_ways& ways) {
   const std::string reason = ways.last.empty() ? "" : " (" + ways.last + ")";
   if (config.data_dir.empty() && !ways.no_key.empty())

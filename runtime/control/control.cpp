@@ -89,6 +89,10 @@ public:
     wake();
   }
 
+  bool serves_follower() const {
+    return requests_.serves_follower(clock::now());
+  }
+
   void answered(std::uint64_t token, outcome o) {
     requests_.answered(token, std::move(o));
   }
@@ -283,6 +287,10 @@ void control::ask(const core::peer_id& who, client_request request) {
 
 void control::gone(const core::peer_id& who) {
   impl_->gone(who);
+}
+
+bool control::serves_follower() const {
+  return impl_->serves_follower();
 }
 
 void control::answered(std::uint64_t token, outcome o) {

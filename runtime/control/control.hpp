@@ -51,6 +51,10 @@ inline constexpr std::size_t control_fetches_max = 256;
 inline constexpr std::chrono::milliseconds events_wait{1000};
 /// Time after which a submission or recovery without a view is answered.
 inline constexpr std::chrono::milliseconds agreement_wait{30000};
+/// A command that has followed a job to its end here, and asks for nothing for
+/// longer than this, has all that it wants, or hangs: a node that has left does
+/// not wait for it any longer.
+inline constexpr std::chrono::milliseconds last_fetch_pause_max{3000};
 /// Time that a peer has to answer a request that was handed on: it answers
 /// these (is_handed_on) from memory, at once.
 inline constexpr std::chrono::milliseconds other_peer_wait{5000};
@@ -125,6 +129,10 @@ public:
   /// A far client asks; `connected` false: it is gone.
   void ask(const core::peer_id& who, client_request request);
   void gone(const core::peer_id& who);
+
+  /// Whether a command still fetches what a job that has ended here has made.
+  /// From any thread.
+  bool serves_follower() const;
 
   /// Ends what submit or its like began.
   void answered(std::uint64_t token, outcome o);

@@ -93,6 +93,17 @@ std::string link_of(const fs::path& path) {
   return fs::read_symlink(path, error).string();
 }
 
+bool is_kept(const fs::path& folder) {
+  return folder.filename().string().starts_with(kept_folder);
+}
+
+/// Whether no checkpoint is in a kept folder any more.
+bool is_emptied(const fs::path& folder) {
+  return std::ranges::all_of(list(folder), [](const fs::path& file) {
+    return file.filename() == kept_note;
+  });
+}
+
 /// UCX names its shared memory; users in another container are not visible.
 void find_memory(const stale_file_places& in, std::vector<stale_file>& out) {
   std::vector<fs::path> found;
@@ -259,8 +270,11 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
                        + " of a process that is "
                          "dead"});
   for (const fs::path& folder : list(in.temp))
-    if (folder.filename().string().starts_with(kept_folder)
-        && is_mine(folder, S_IFDIR))
+    if (is_kept(folder) && is_mine(folder, S_IFDIR) && is_emptied(folder))
+      out.push_back(
+        {kind::folder, folder, true,
+         "folder " + folder.string() + ", whose checkpoint was moved away"});
+    else if (is_kept(folder) && is_mine(folder, S_IFDIR))
       out.push_back({kind::folder, folder, false,
                      "folder " + folder.string()
                        + " holds the last checkpoint of a run whose --out had "
@@ -272,6 +286,12 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
 }
 
 std::error_code remove(const stale_file& l) {
+  std::error_code wrong;
+  if (is_kept(l.path)) { // it has no lock, and nothing but that note
+    fs::remove(l.path / kept_note, wrong);
+    fs::remove(l.path, wrong);
+    return wrong;
+  }
   const fs::path folder =
     l.what == kind::socket ? l.path.parent_path() : l.path;
   const posix::descriptor held = lock_of(folder);

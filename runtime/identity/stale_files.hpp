@@ -10,8 +10,9 @@
 // process that listens at it ends; the process is named with its ports.
 //
 // Not stale: a folder shoal-votes-*, which the next start of a killed node
-// needs (vote_file.hpp). A folder shoal-kept-* is found, but not dead: it may
-// hold the only copy of a run's result.
+// needs (vote_file.hpp). A folder shoal-kept-* is found, but it is dead only
+// when its checkpoint was moved away: it may hold the only copy of a run's
+// result.
 //
 // A folder is dead if the process in its name is gone and no process, in any
 // container that sees the folder, holds its lock.
@@ -35,6 +36,8 @@ inline constexpr const char* embedded_folder = "shoal-embedded-";
 /// A folder for the last checkpoint of a run that its --out had no room for;
 /// what follows in its name is random.
 inline constexpr const char* kept_folder = "shoal-kept-";
+/// A file in it: the whole path of that --out.
+inline constexpr const char* kept_note = "out.txt";
 
 struct stale_file_places {
   std::vector<std::filesystem::path> data_dirs;

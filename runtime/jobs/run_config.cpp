@@ -63,6 +63,9 @@ const std::vector<run_key>& keys() {
      "\"bytes\", \"model\" (tokenizer.json in model.path), \"bpe\" (trained on "
      "the data, of model.vocab_size tokens), or \"auto\" (\"model\", else "
      "\"bytes\")"},
+    {"data", "end_of_text", &r::data_end_of_text, 0, 0,
+     "put the end-of-text token of model.path's tokenizer behind each \"text\" "
+     "of a .jsonl that does not end with one"},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
      "text that is held out, in thousandths: whole files, or the end of each "
      "where files are few or unequal"},

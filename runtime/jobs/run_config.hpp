@@ -48,6 +48,7 @@ struct run_config {
   // [data]
   std::vector<std::string> data_paths;
   std::string data_tokenizer = "auto"; ///< resolved: bytes, model, bpe
+  bool data_end_of_text = true;
   std::int64_t data_validation_permille = 50;
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
 
@@ -184,6 +185,11 @@ inline constexpr std::size_t run_mistakes_max = 20;
 /// no other mistake.
 model::result<run_config>
 parse_run(std::string_view json, std::string_view source);
+
+/// The same for what to_json() has written: a key that it lacks did not exist
+/// then, and its run goes on as it was.
+model::result<run_config>
+parse_written_run(std::string_view json, std::string_view source);
 
 /// Keys whose word is not one of the allowed ones; a sentence for each.
 std::vector<std::string> wrong_words(const run_config& run);

@@ -304,4 +304,16 @@ parse_run(std::string_view text, std::string_view source) {
   return run;
 }
 
+model::result<run_config>
+parse_written_run(std::string_view text, std::string_view source) {
+  auto run = parse_run(text, source);
+  if (!run)
+    return run;
+  const json all = model::parse_json<json>(text);
+  const auto data = all.find("data");
+  run->data_end_of_text =
+    run->data_end_of_text && data != all.end() && data->contains("end_of_text");
+  return run;
+}
+
 } // namespace shoal::runtime

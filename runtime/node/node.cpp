@@ -425,6 +425,16 @@ void node::impl::end(const std::string& why) {
   say("[node] stops: " + why);
 }
 
+/// The last peer of a run has its last checkpoint, which nobody else can give.
+bool node::impl::is_needed() {
+  if (!control_ || !control_->serves_follower())
+    return false;
+  if (!std::exchange(waits_for_fetch_, true))
+    say("[node] has left; it ends when the command that follows its job has "
+        "fetched the last checkpoint, or when the deadline to leave is over");
+  return true;
+}
+
 /// From the outside to the inside: no part is called after its end.
 void node::impl::end_parts() {
   if (wiring_)

@@ -134,6 +134,7 @@ private:
   }
 
   // life_handler
+  bool is_needed() override;
   void end_parts() override;
   void stopped(const std::string& why) override;
   void silent(const std::string& part) override;
@@ -266,6 +267,7 @@ private:
     std::shared_ptr<life_sign> timer, membership, supervisor, tls, links;
   } signs_;
   std::atomic<bool> looks_at_data_dir_{false}; ///< or has found it lost
+  bool waits_for_fetch_ = false;               ///< has been said; the reaper's
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;

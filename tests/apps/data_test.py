@@ -32,7 +32,9 @@ class Data(World):
             last += 1
             held += len(texts[-last])
         self.assertEqual(line, f"text: 2 files, {2 * (bytes_ - held)} tokens "
-                               f"to train on, {2 * held} held out")
+                               f"to train on, {2 * held} held out, whose "
+                               "loss is measured on 4 of "
+                               f"{(2 * held - 1) // 32} windows")
         self.assertNotIn("skipped", " ".join(notices))
         judged = json.loads(self.succeed("eval", "out", "--json", "--data",
                                          "d/a.jsonl"))
@@ -95,6 +97,34 @@ class Data(World):
                      names=["text/0.o: is not text"])
         self.refuse(1, "eval", "out", "--data", "text/0.o",
                     names=["text/0.o: is not text"])
+
+    # A user who named a checkout trained on .git and .env.
+    def test_what_is_hidden_in_a_folder_is_not_read(self):
+        self.write_text_files()
+        self.write("text/.secret", "the key " * 999)
+        self.write("text/.git/words.md", "a branch " * 999)
+        line, notices = self.corpus("text")
+        self.assertIn("text: 12 files, ", line)
+        told = [n for n in notices if "hidden" in n]
+        self.assertEqual(len(told), 1, notices)
+        for part in ("skipped 2 hidden files and folders", "text/.git",
+                     "text/.secret", "name one by itself"):
+            self.assertIn(part, told[0])
+        done = self.run_shoal("eval", "out", "--data", "text")
+        self.assertIn(told[0], done.stderr)
+        done = self.run_shoal("eval", "out", "--data", "text/.git", "--data",
+                              "text/.secret")
+        self.assertEqual((done.returncode, "hidden" in done.stderr),
+                         (0, False), done.stderr)
+
+    # There was no held-out loss, and nothing said so.
+    def test_too_little_that_is_held_out_is_told_of(self):
+        self.write("d/a.txt", "The cod is a fish.\n" * 300)
+        self.write("d/note.txt", "a short note\n")
+        _, notices = self.corpus("d")
+        said = [n for n in notices if n.startswith("no held-out loss")]
+        self.assertEqual(len(said), 1, notices)
+        self.assertIn("data.validation_permille", said[0])
 
     def test_the_limit_of_the_text_is_named_by_its_key(self):
         self.refused(1, "--data", self.write_text_files(), "--data.bytes_max",

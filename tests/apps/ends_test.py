@@ -66,6 +66,44 @@ class Ends(World):
         self.assertEqual(len(said), 1, train.said())
         self.assertIn("`shoal attach ", said[0])
 
+    def test_the_last_node_leaves_when_its_last_checkpoint_is_fetched(self):
+        """The command waited a minute, and --resume repeated the steps."""
+        text = self.write_text_files()
+        train = ["train", self.tiny_run(), "--data", text, "--out", "out",
+                 "--training.steps", 10 ** 6, "--validation.freq", 10 ** 6]
+        node = self.ready("--name", "one")
+        run = self.start(*train)
+        for _ in range(3):
+            run.wait_line(lambda line: line.startswith("step "))
+        began = time.monotonic()
+        node.child.send_signal(signal.SIGTERM)
+        self.assertEqual(run.end(), 1)
+        self.assertEqual(node.end(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        said = run.said()[-1]
+        step = int(said.split(" after step ")[1].split()[0])
+        self.assertIn(f"--resume` goes on from out/checkpoint/step-{step}",
+                      said)
+        self.ready("--name", "one")
+        again = self.start("train", "out", "--resume")
+        again.wait_line(lambda line: line.startswith(f"step {step + 1}/"))
+        again.child.send_signal(signal.SIGINT)
+        self.assertEqual(again.end(), 130)
+
+    def test_serve_says_that_its_node_is_gone(self):
+        """It was silent for a minute, and named a node that never was."""
+        self.succeed("init", self.tiny_run(), "--out", "base")
+        node = self.ready("--name", "one")
+        serve = self.start("serve", "base", "--as", "it")
+        serve.wait_line(lambda line: "is served at" in line)
+        node.end(signal.SIGKILL)
+        said = serve.wait_line(lambda line: "trying for" in line)
+        self.assertIn("/one does not answer", said)
+        self.assertEqual(serve.end(signal.SIGINT), 130)
+        said = serve.said()[-1]
+        self.assertIn("no node has taken the request", said)
+        self.assertIn("`shoal cancel it` ends it", said)
+
     def test_the_peer_that_is_left_saves_the_state_when_it_leaves(self):
         """Of two, the one with the lower id is a quorum: that one dies."""
         nodes = {name: self.ready("--name", name) for name in ("one", "two")}

@@ -345,6 +345,37 @@ class OutFolder(World):
         asked = self.run_shoal("eval", "out", "--data", "text")
         self.assertIn("checkpoint/step-9", asked.stderr)
 
+    # Moved back as told, it was no model, and --resume refused.
+    def test_a_last_checkpoint_that_had_no_room_is_brought_back(self):
+        self.succeed(*self.arguments("out"))
+        out = self.folder / "out"
+        kept = self.folder / "shoal-kept-Ab12cD/step-5"
+        kept.parent.mkdir()
+        (out / "checkpoint/step-5").rename(kept)
+        (kept.parent / "out.txt").write_text(str(out.resolve()))
+        for name in ("config.json", "model.safetensors"):
+            (out / name).unlink()
+        told = f"mv {kept} out/checkpoint/"
+        for older in (False, True):
+            if older:
+                self.write("out/checkpoint/step-3/config.json", "{}")
+            self.leaves("out", 1, "train", "out", "--resume",
+                        names=[told, f"remove {kept.parent}"])
+        kept.rename(out / "checkpoint/step-5")
+        said = self.run_shoal("doctor", "--clean").stdout
+        self.assertIn(f"{kept.parent}, whose checkpoint was moved away is "
+                      "removed", said)
+        self.assertFalse(kept.parent.exists())
+        judge = ["eval", "out", "--data", "text"]
+        said = self.run_shoal(*judge).stderr
+        self.assertIn("the run in out has ended", said)
+        self.assertIn("`shoal train out --resume` makes one", said)
+        said = self.succeed("train", "out", "--resume")
+        self.assertIn("model, of step 5, is now in out", said)
+        self.assertNotIn("checkpoint", self.run_shoal(*judge).stderr)
+        self.leaves("out", 1, "train", "out", "--resume",
+                    names=["raise training.steps"])
+
     def submit(self, *more):
         """Detaches a job; its id."""
         events = self.events(self.succeed(
@@ -398,6 +429,21 @@ class OutFolder(World):
         self.assertEqual((found["proven"], found["steps"]), (True, 7))
         self.leaves("out", 1, "attach", job, "--name", "one", "--out", "out",
                     names=[job, third])
+        # The older job's model replaced the newer one.
+        self.leaves("out", 1, "attach", other, "--name", "one", "--out", "out",
+                    names=[f"went on from job {other} with job {third}",
+                           "--overwrite", "another --out"])
+        later = self.folder / "out/checkpoint/step-9"
+        later.mkdir()
+        model = self.folder / "out/model.safetensors"
+        model.unlink()
+        model.write_bytes(b"of step 9")
+        os.link(model, later / "model.safetensors")
+        said = self.attach(third, "out")
+        self.assertIn("out keeps its model, which is of step 9", said)
+        self.assertEqual(model.read_bytes(), b"of step 9")
+        shutil.rmtree(later)
+        self.attach(third, "out")
         # Nor beside a job of the run that is under way.
         endless = self.submit("--training.seed", 5, *LONG, "--resume",
                               "--out", "out")

@@ -332,6 +332,16 @@ name = "learns"
         train = self.start("train", "long.toml", "--data", texts, "--out",
                            "out", "--name", "one")
         self.wait_for_checkpoint()
+        # A folder of that name, where it was trained, was served in its place.
+        job = json.loads(self.succeed("status", "--json", "--name", "three"))[
+            "jobs"][0]["id"]
+        self.write("learns/run.json", "{}")
+        self.refuse(2, "serve", "learns", "--name", "three", names=[
+            "`shoal serve ./learns --name three`",
+            f"`shoal serve {job} --name three`"])
+        self.refuse(1, "serve", "./learns", "--name", "three",
+                    names=["learns has no model yet"])
+        (self.folder / "learns/run.json").unlink()
         served = self.start("serve", "learns", "--name", "three")
         served.wait_line(lambda line: "is a training job" in line)
         served.wait_line(lambda line: " is served at http://" in line)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -40,8 +41,9 @@ class Tokenizer(World):
         run = self.write("from_m.toml", '[model]\npath = "m"\n[training]\n'
                          "steps = 3\nseq_len = 32\nlocal_batch_size = 2\n")
         return self.events(self.succeed(
-            "train", run, "--data", self.write_text_files(), "--out", out,
-            "--json", *arguments))
+            "train", run, *([] if "--data" in arguments else
+                            ["--data", self.write_text_files()]),
+            "--out", out, "--json", *arguments))
 
     def test_prompts_are_its_ids(self):
         golden = json.loads((GOLDEN / "llama3/golden.json").read_text())
@@ -69,6 +71,49 @@ class Tokenizer(World):
         audit = json.loads(self.succeed("audit", "out", "--json"))
         self.assertTrue(audit["proven"])
         self.generate("out", "--prompt", "The ")
+
+    # A tuned model never learned to stop: documents ran into each other.
+    def test_documents_end_with_the_end_of_text_token(self):
+        texts = [f"document {i} of a few" for i in range(40)]
+        lines = "".join(json.dumps({"text": t}) + "\n" for t in texts)
+        self.write("d/a.jsonl", lines)
+        self.write("ended/a.jsonl", lines.replace(' few"', ' few<|eot_id|>"'))
+        self.write("plain/a.txt", "\n".join(texts))
+
+        def count(out, data, *more):
+            events = self.train(out, "--data", data, "--training.steps", "1",
+                                *more)
+            said = next(e["text"] for e in events if e["event"] == "corpus")
+            return sum(int(n) for n in re.findall(
+                r"(\d+) (?:tokens|held out)", said))
+
+        def judged(model, data="d"):
+            return json.loads(self.succeed("eval", model, "--data", data,
+                                           "--json"))["tokens"]
+
+        no = ["--data.end_of_text", "false"]
+        without = count("no", "d", *no)
+        self.assertEqual(count("yes", "d"), without + len(texts))
+        # As many are predicted: the first of each is not.
+        self.assertEqual(judged("no"), without - len(texts))
+        self.assertEqual([judged("yes"), judged("m")], [without] * 2)
+        self.assertEqual(count("p", "plain"), count("q", "plain", *no))
+        config = self.folder / "m/config.json"
+        before = config.read_text()
+        config.write_text(json.dumps({**json.loads(before),
+                                      "eos_token_id": [523, 524]}))
+        self.assertEqual(count("e", "ended"), count("f", "ended", *no))
+        config.write_text(before)
+        self.succeed("audit", "yes")
+        # A run of an earlier version goes on with its text.
+        record = self.folder / "no/run.json"
+        old = json.loads(record.read_text())
+        del old["run"]["data"]["end_of_text"]
+        record.write_text(json.dumps(old))
+        self.succeed("audit", "no")
+        for begin in ([], [self.folder / "from_m.toml", "--out"]):
+            self.succeed("train", *begin, "no", "--resume", "--data", "d",
+                         "--training.steps", 2 + len(begin))
 
     def test_bytes_are_there_for_the_asking(self):
         self.train("out", "--data.tokenizer", "bytes")

@@ -232,6 +232,7 @@ class Train(World):
                 for w in line.split("`")[1::2]]
         self.train("c")  # it removes what killed commands have left
         (self.folder / "b/checkpoint").unlink()
+        self.refuse(1, "train", "b", "--resume", names=[told[0]])
         subprocess.run(told[0], shell=True, cwd=self.folder, check=True)
         self.assertEqual(told[1], "shoal train b --resume")
         step = int(kept.name.removeprefix("step-"))

@@ -38,6 +38,7 @@ inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 /// are equal.
 struct training_note {
   std::uint64_t seq_len = 0; ///< tokens of its training sequences; 0: unknown
+  bool end_of_text = false;  ///< its .jsonl documents ended with such a token
   friend bool operator==(const training_note&, const training_note&) {
     return true;
   }
@@ -79,7 +80,7 @@ struct model_config {
   std::vector<std::int32_t> eos_token_ids = {2}; ///< may be empty
   /// The file asks for dropout in training; it is taken as 0.
   bool wants_dropout = false;
-  training_note trained; ///< "shoal_train_seq_len", a key of our own
+  training_note trained; ///< "shoal_train_...", keys of our own
 
   bool operator==(const model_config&) const = default;
 };

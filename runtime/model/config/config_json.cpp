@@ -378,6 +378,7 @@ void read_keys(reader& r, const family& kind, const json& object,
       && (c.trained.seq_len == 0 || c.trained.seq_len > positions_max))
     r.fail("shoal_train_seq_len",
            "must be in 1 .. " + std::to_string(positions_max));
+  r.read("shoal_train_end_of_text", c.trained.end_of_text);
   if (kind.usual.num_experts != 0)
     read_experts(r, kind, c);
   std::vector<std::int32_t> usual_bos;
@@ -568,6 +569,8 @@ std::string to_json(const model_config& c) {
   o["use_cache"] = true;
   if (c.trained.seq_len > 0)
     o["shoal_train_seq_len"] = c.trained.seq_len;
+  if (c.trained.end_of_text)
+    o["shoal_train_end_of_text"] = true;
   return json_text(o, 2) + "\n";
 }
 

@@ -80,7 +80,8 @@ void balance(std::vector<text_file>& texts) {
 
 /// Cuts the last `held` bytes (or ids) off a document.
 document cut(document& whole, std::size_t held, bool bytes) {
-  document end{{}, {}, whole.where};
+  document end{{}, {}, whole.where, whole.ends};
+  whole.ends = false;
   if (!whole.ids.empty()) {
     const auto at = whole.ids.end() - static_cast<std::ptrdiff_t>(held);
     end.ids.assign(at, whole.ids.end());
@@ -216,7 +217,7 @@ failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
 result<std::vector<text_file>>
 read_text_files(std::span<const std::string> paths,
                 const corpus_options& options, reading_report& report) {
-  auto files = find_files(paths);
+  auto files = find_files(paths, &report.hidden);
   if (!files)
     return files.why();
   std::vector<text_file> texts;
@@ -275,6 +276,8 @@ encode_texts(std::vector<text_file> texts, const corpus_options& options) {
                                : result<std::vector<token_id>>(d.ids);
       if (!ids)
         return failure{d.where + ": " + ids.message()};
+      if (d.ends)
+        end_text(*ids, options.ends);
       append(all, v, *ids);
       d = {};
     }

@@ -2,7 +2,8 @@
 //
 // Files (documents.hpp) follow each other sorted by relative path, and so do
 // the documents of each; between them there is only what the tokenizer puts
-// around a text. The held-out split is by file: a hash of its relative path
+// around a text, and between those of a .jsonl file the end-of-text token, if
+// asked for. The held-out split is by file: a hash of its relative path
 // decides whether a file is validation text, so a file never changes sides when
 // other files come or go. Where files are so few or so unequal that this would
 // hold out far more than was asked for, the end of each file is held out
@@ -70,6 +71,9 @@ struct corpus_options {
   /// A single text is cut between characters even if `by` is bytes, since a
   /// tokenizer will still be made for it.
   bool whole_characters = false;
+  /// The first of these ends each "text" of a .jsonl file (end_text()); empty:
+  /// texts have only what the tokenizer puts around them.
+  std::vector<token_id> ends = {};
   watch told; ///< is told the progress; may be empty
 };
 
@@ -92,7 +96,8 @@ result<std::vector<text_file>>
 read_text_files(std::span<const std::string> paths,
                 const corpus_options& options, reading_report& report);
 
-/// Makes tokens of texts, each with what the tokenizer puts around a text.
+/// Makes tokens of texts, each with what the tokenizer puts around a text, and
+/// its end.
 result<corpus>
 encode_texts(std::vector<text_file> texts, const corpus_options& options);
 

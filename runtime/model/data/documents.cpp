@@ -225,6 +225,7 @@ private:
                        "must be an object such as {\"text\": "
                        "\"...\"} or {\"input_ids\": [...]}"};
     d.text = std::move(text->get_ref<std::string&>());
+    d.ends = true;
     return done{};
   }
 
@@ -335,6 +336,11 @@ std::vector<std::string> notices_of(const reading_report& report) {
   if (sum > 0)
     out.push_back("skipped " + std::to_string(sum)
                   + (sum == 1 ? " file: " : " files: ") + parts);
+  if (report.hidden.count > 0)
+    out.push_back("skipped "
+                  + line_of(report.hidden, {"hidden file or folder",
+                                            "hidden files and folders"})
+                  + ": name one by itself to read it");
   if (report.not_utf8.count > 0)
     out.push_back(
       line_of(report.not_utf8, {"file is not valid UTF-8, but is read",

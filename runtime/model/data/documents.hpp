@@ -53,20 +53,6 @@ struct corpus_file {
   bool named = false;   ///< itself, not by its folder or a glob
 };
 
-/// Finds regular files: a path may be a file, a folder (everything below it,
-/// links to folders not followed) or a glob. What a run has written to a folder
-/// of results is left out, unless it is named itself. Sorted by relative path,
-/// each file once. A path that names nothing is a failure. A folder that may not
-/// be entered is listed as a file, which then cannot be read.
-result<std::vector<corpus_file>> find_files(std::span<const std::string> paths);
-
-/// A text, or its tokens if the file contains those.
-struct document {
-  std::string text;
-  std::vector<token_id> ids; ///< if not empty, there is no text
-  std::string where;         ///< file, and line of a .jsonl file
-};
-
 /// Files of one kind: how many, and the first few.
 struct file_tally {
   static constexpr std::size_t named_max = 3;
@@ -76,6 +62,26 @@ struct file_tally {
   void add(const std::string& path);
 };
 
+/// Finds regular files: a path may be a file, a folder (everything below it,
+/// links to folders not followed) or a glob. What a run has written to a folder
+/// of results is left out, and so is what is hidden in a folder (its name begins
+/// with '.': .git, .env), unless it is named itself. Sorted by relative path,
+/// each file once. A path that names nothing is a failure. A folder that may not
+/// be entered is listed as a file, which then cannot be read.
+/// @param hidden  gets the files and folders that were left out as hidden
+result<std::vector<corpus_file>>
+find_files(std::span<const std::string> paths, file_tally* hidden = nullptr);
+
+/// A text, or its tokens if the file contains those.
+struct document {
+  std::string text;
+  std::vector<token_id> ids; ///< if not empty, there is no text
+  std::string where;         ///< file, and line of a .jsonl file
+  /// A document with its end: a "text" of a .jsonl file. A whole file may be a
+  /// part of a text.
+  bool ends = false;
+};
+
 /// Counts of the files read and left out.
 struct reading_report {
   std::uint64_t files = 0; ///< that had documents
@@ -83,6 +89,7 @@ struct reading_report {
   std::uint64_t bytes = 0; ///< of those files, decompressed
   file_tally not_text;     ///< left out
   file_tally unreadable;   ///< left out
+  file_tally hidden;       ///< left out, also folders
   file_tally too_large;    ///< left out
   file_tally not_utf8;     ///< read; broken text in them stays or is U+FFFD
   file_tally like_json;    ///< read as they are; their lines are JSON objects

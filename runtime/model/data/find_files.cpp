@@ -32,9 +32,15 @@ bool is_result(const fs::path& path) {
   return fs::exists(path.parent_path() / results_lock, ignored);
 }
 
+/// What was found, and what was left out.
+struct findings {
+  std::vector<corpus_file> files;
+  file_tally hidden;
+};
+
 /// Adds all regular files below a folder; leaves out those that cannot be
-/// opened.
-status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
+/// opened, and what is hidden.
+status add_folder(const fs::path& folder, findings& into) {
   std::error_code error;
   const auto skip = fs::directory_options::skip_permission_denied;
   fs::recursive_directory_iterator it(folder, skip, error);
@@ -43,27 +49,29 @@ status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
   for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code ignored;
     const bool result = is_result(it->path());
-    if (it.depth() >= folder_depth_max || result)
+    const bool hidden = it->path().filename().string().starts_with('.');
+    if (it.depth() >= folder_depth_max || result || hidden)
       it.disable_recursion_pending();
-    if (result)
+    if (hidden && !result)
+      into.hidden.add(it->path().string());
+    if (result || hidden)
       continue;
     const bool closed = it->is_directory(ignored) && !it->is_symlink(ignored)
                         && ::access(it->path().c_str(), R_OK | X_OK) != 0;
     if (!closed && !it->is_regular_file(ignored))
       continue;
-    if (into.size() == corpus_files_max)
+    if (into.files.size() == corpus_files_max)
       return too_many(folder.string());
-    into.push_back({it->path().string(),
-                    it->path().lexically_relative(folder).generic_string(),
-                    false});
+    into.files.push_back(
+      {it->path().string(),
+       it->path().lexically_relative(folder).generic_string(), false});
   }
   if (error)
     return failure{folder.string() + ": " + error.message()};
   return done{};
 }
 
-status
-add_path(const fs::path& path, bool named, std::vector<corpus_file>& into) {
+status add_path(const fs::path& path, bool named, findings& into) {
   std::error_code error;
   if (!named && is_result(path))
     return done{};
@@ -71,13 +79,13 @@ add_path(const fs::path& path, bool named, std::vector<corpus_file>& into) {
     return add_folder(path, into);
   if (!fs::is_regular_file(path, error))
     return failure{path.string() + ": is neither a file nor a folder"};
-  if (into.size() == corpus_files_max)
+  if (into.files.size() == corpus_files_max)
     return too_many(path.string());
-  into.push_back({path.string(), path.filename().string(), named});
+  into.files.push_back({path.string(), path.filename().string(), named});
   return done{};
 }
 
-status add_glob(const std::string& pattern, std::vector<corpus_file>& into) {
+status add_glob(const std::string& pattern, findings& into) {
   glob_t matches{};
   const int rc = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches);
   status added = done{};
@@ -95,15 +103,18 @@ status add_glob(const std::string& pattern, std::vector<corpus_file>& into) {
 } // namespace
 
 result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths) {
-  std::vector<corpus_file> files;
+find_files(std::span<const std::string> paths, file_tally* hidden) {
+  findings found;
   for (const std::string& path : paths) {
     std::error_code error;
-    status added = fs::exists(path, error) ? add_path(path, true, files)
-                                           : add_glob(path, files);
+    status added = fs::exists(path, error) ? add_path(path, true, found)
+                                           : add_glob(path, found);
     if (!added)
       return added.why();
   }
+  if (hidden != nullptr)
+    *hidden = std::move(found.hidden);
+  std::vector<corpus_file> files = std::move(found.files);
   std::ranges::sort(files, [](const corpus_file& a, const corpus_file& b) {
     return std::tie(a.relative, a.path, b.named)
            < std::tie(b.relative, b.path, a.named); // named ones first

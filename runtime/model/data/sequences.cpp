@@ -8,11 +8,15 @@ namespace shoal::model {
 namespace {
 
 /// The number of tokens of the text itself.
-std::uint64_t text_tokens(std::span<const token_id> ids, const tokenizer& by) {
+/// @param ended  its last one has been put there to end it
+std::uint64_t text_tokens(std::span<const token_id> ids, const tokenizer& by,
+                          bool ended = false) {
   if (by.file() == nullptr)
     return ids.size();
+  if (ended)
+    ids = ids.first(ids.size() - 1);
   const auto begin = by.file()->bos();
-  const auto end = by.file()->eos();
+  const auto end = ended ? std::nullopt : by.file()->eos();
   if (!ids.empty() && begin && ids.front() == *begin)
     ids = ids.subspan(1);
   if (!ids.empty() && end && ids.back() == *end)
@@ -34,14 +38,14 @@ read_sequences(std::span<const std::string> paths, const model_config& config,
                const tokenizer* by, std::string_view no_text,
                const sequence_limits& limits, reading_report* report,
                const watch& told) {
-  auto files = find_files(paths);
+  reading_report own_report;
+  reading_report& seen = report != nullptr ? *report : own_report;
+  auto files = find_files(paths, &seen.hidden);
   if (!files)
     return files.why();
   std::optional<text_encoder> encoder;
   if (by != nullptr)
     encoder.emplace(*by);
-  reading_report own_report;
-  reading_report& seen = report != nullptr ? *report : own_report;
   text_sequences out;
   reading_options options;
   options.vocab_size = config.vocab_size;
@@ -82,8 +86,12 @@ read_sequences(std::span<const std::string> paths, const model_config& config,
     auto ids = encoder->encode(d.text);
     if (!ids)
       return failure{d.where + ": " + ids.message()};
+    const std::size_t own = ids->size();
+    if (d.ends)
+      end_text(*ids, limits.ends);
+    const bool ended = ids->size() > own;
     const bool is_cut = cut(*ids);
-    out.tokens += text_tokens(*ids, *by);
+    out.tokens += text_tokens(*ids, *by, ended && !is_cut);
     out.bytes += is_cut ? decoded_bytes(*ids, *by) : d.text.size();
     out.all.push_back(std::move(*ids));
     return done{};

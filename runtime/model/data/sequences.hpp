@@ -31,6 +31,7 @@ struct sequence_limits {
   /// left; the last document is cut.
   std::uint64_t windows = std::uint64_t(-1);
   std::uint64_t window = 1;
+  std::vector<token_id> ends = {}; ///< as corpus_options::ends
 };
 
 /// Reads the sequences of files, folders and globs. `by` may be null: then only

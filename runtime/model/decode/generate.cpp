@@ -1,6 +1,8 @@
 // runtime/model/decode/generate.cpp -- text from a model, token by token.
 #include "runtime/model/decode/generate.hpp"
 
+#include "runtime/core/text/amounts.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -133,12 +135,12 @@ namespace {
 status
 check_prompt(const model_config& config, std::span<const token_id> prompt) {
   if (prompt.empty())
-    return failure{"the prompt has no tokens"};
+    return failure{"the prompt is empty: give at least one token"};
   if (prompt.size() >= config.max_position_embeddings)
-    return failure{"the prompt has " + std::to_string(prompt.size())
-                   + " tokens; the model has "
-                   + std::to_string(config.max_position_embeddings)
-                   + " positions"};
+    return failure{
+      "the prompt has " + core::count_text(prompt.size(), "token")
+      + "; the model has "
+      + core::count_text(config.max_position_embeddings, "position")};
   if (!valid_ids(config, prompt))
     return failure{"the prompt has an id that is not below vocab_size ("
                    + std::to_string(config.vocab_size) + ")"};

@@ -200,6 +200,12 @@ std::optional<token_id> hf_tokenizer::id_of(std::string_view token) const {
   return parts_->id_of(std::string(token));
 }
 
+bool hf_tokenizer::is_special(token_id id) const {
+  return id >= 0 && static_cast<std::size_t>(id) < parts_->kinds.size()
+         && parts_->kinds[static_cast<std::size_t>(id)]
+              == tokenizer_parts::special;
+}
+
 std::optional<token_id> hf_tokenizer::bos() const {
   return parts_->bos;
 }

@@ -57,6 +57,8 @@ public:
   /// The highest id plus one: the least vocab_size of a model.
   std::size_t id_count() const;
   std::optional<token_id> id_of(std::string_view token) const;
+  /// Whether a text that is decoded leaves this token out.
+  bool is_special(token_id id) const;
   /// bos_token and eos_token of tokenizer_config.json.
   std::optional<token_id> bos() const;
   std::optional<token_id> eos() const;

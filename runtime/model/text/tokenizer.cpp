@@ -7,6 +7,8 @@
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/tokenizer_json.hpp"
 
+#include <algorithm>
+
 namespace shoal::model {
 
 namespace {
@@ -66,6 +68,35 @@ result<std::vector<std::string>> tokenizer::token_bytes() const {
 
 std::vector<std::string> tokenizer::notices() const {
   return file_ ? file_->notices() : std::vector<std::string>();
+}
+
+/// Whether a token is a mark, as "</s>" is, and no text.
+static bool is_mark(const text::hf_tokenizer& by, token_id id) {
+  const std::string text = by.decode({&id, 1}, false);
+  return by.is_special(id)
+         || (text.size() > 2 && text.starts_with('<') && text.ends_with('>'));
+}
+
+std::vector<token_id>
+ends_of_text(const tokenizer& by, std::span<const std::int32_t> of_model) {
+  std::vector<token_id> out;
+  if (by.file() == nullptr)
+    return out;
+  if (const auto eos = by.file()->eos())
+    out.push_back(*eos);
+  for (const std::int32_t id : of_model)
+    if (is_mark(*by.file(), id) && std::ranges::count(out, id) == 0)
+      out.push_back(id);
+  return out;
+}
+
+void end_text(std::vector<token_id>& ids, std::span<const token_id> ends) {
+  const bool has_one = ends.empty()
+                       || (!ids.empty()
+                           && (ids.front() == ends.front()
+                               || std::ranges::count(ends, ids.back()) > 0));
+  if (!has_one)
+    ids.push_back(ends.front());
 }
 
 result<tokenizer_kind>

@@ -68,6 +68,16 @@ private:
   std::optional<text::hf_tokenizer> file_;
 };
 
+/// The tokens that end a text, the usual one first: what the tokenizer names,
+/// and those of a model's configuration that are marks, such as "</s>", and no
+/// text (an id that a configuration has by default may be any token). None: bytes.
+std::vector<token_id>
+ends_of_text(const tokenizer& by, std::span<const std::int32_t> of_model);
+
+/// Puts the first of `ends` behind a text, unless one of them is there, or the
+/// text begins with that one: then it ends the text before.
+void end_text(std::vector<token_id>& ids, std::span<const token_id> ends);
+
 /// The tokenizer that a directory names, without reading all of it.
 enum class tokenizer_kind { none, bytes, file };
 result<tokenizer_kind>

@@ -63,7 +63,7 @@ void node_life::left(bool clean) {
 void node_life::fail(const std::string& why) {
   {
     std::lock_guard lock(mutex_);
-    ending_ = true;
+    ending_ = at_once_ = true;
     failed_ = true;
     why_ = why;
   }
@@ -91,7 +91,7 @@ std::shared_ptr<life_sign> node_life::expect_sign(std::string part) {
 
 void node_life::stop() {
   std::unique_lock lock(mutex_);
-  ending_ = true;
+  ending_ = at_once_ = true;
   changed_.notify_all();
   changed_.wait(lock, [this] { return stopped_; });
 }
@@ -129,6 +129,7 @@ void node_life::reap() {
         why_ = "the deadline to leave is over";
       }
     }
+    wait_while_needed(lock);
     // fail() has reported why the node fails: not reported twice.
     why = why_.empty() || failed_ ? "stopped" : why_;
   }
@@ -137,6 +138,18 @@ void node_life::reap() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
+}
+
+/// Before the parts end: afterwards none of them can be asked.
+void node_life::wait_while_needed(std::unique_lock<std::mutex>& lock) {
+  while (!at_once_ && deadline_ && clock::now() < *deadline_) {
+    lock.unlock();
+    const bool needed = node_.is_needed();
+    lock.lock();
+    if (!needed)
+      return;
+    changed_.wait_for(lock, config_.needed_every);
+  }
 }
 
 void node_life::end_parts() {
@@ -159,7 +172,7 @@ void node_life::watch() {
     if (!part)
       continue;
     hung_at_ = clock::now();
-    ending_ = true;
+    ending_ = at_once_ = true;
     failed_ = true;
     changed_.notify_all();
     lock.unlock();

@@ -36,6 +36,10 @@ namespace shoal::runtime {
 class life_handler {
 public:
   virtual ~life_handler() = default;
+  /// The node has left, and its parts are there. @returns whether one of them is
+  /// needed for a little longer: asked again and again, until the deadline to
+  /// leave. Must not wait.
+  virtual bool is_needed() { return false; }
   /// Ends the parts and waits until they have ended.
   virtual void end_parts() = 0;
   /// The node has ended.
@@ -54,6 +58,8 @@ public:
     std::chrono::milliseconds shutdown_max{15000};
     /// Time from hang() or silent() on: enough to write the flight record.
     std::chrono::milliseconds hung_shutdown_max{3000};
+    /// How often a node that has left asks whether it is still needed.
+    std::chrono::milliseconds needed_every{50};
     /// How often the watchdog looks at the signs of life.
     std::chrono::milliseconds look_every{1000};
     /// A part that has given no sign in this number of looks will not run
@@ -102,6 +108,7 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   void reap();
+  void wait_while_needed(std::unique_lock<std::mutex>& lock);
   void watch();
   void end_parts();
 
@@ -112,7 +119,8 @@ private:
   bool started_ = false;
   bool leaving_ = false;
   bool released_ = false;
-  bool ending_ = false; ///< the reaper has to act
+  bool ending_ = false;  ///< the reaper has to act
+  bool at_once_ = false; ///< even if it is needed
   bool failed_ = false;
   bool must_leave_ = false;
   bool stopped_ = false;

@@ -328,6 +328,35 @@ BOOST_AUTO_TEST_CASE(a_job_goes_on_in_its_folder_and_no_other_does) {
   BOOST_TEST(apps::read_record(w.top / "fresh")->run.seed == 9);
 }
 
+// It replaced a finished model by an older one.
+BOOST_AUTO_TEST_CASE(a_job_from_which_another_went_on_gets_no_folder_back) {
+  world w;
+  w.trained();
+  {
+    auto on = w.open(request(purpose::resume));
+    BOOST_REQUIRE(on);
+    BOOST_REQUIRE((*on)->claim(text_a));
+    BOOST_REQUIRE((*on)->keep(job_b));
+  }
+  const auto before = w.all();
+  out_request old = request(purpose::attach, job_a);
+  const std::string why = w.open(old).message();
+  for (const std::string& part :
+       {"went on from job " + job_a + " with job " + job_b,
+        std::string("another --out"), std::string("--overwrite")})
+    BOOST_TEST(holds(why, part), why);
+  BOOST_TEST(w.all() == before);
+  BOOST_TEST(bool(w.open(request(purpose::attach, job_b))));
+  old.overwrite = true;
+  auto moved = w.open(old);
+  BOOST_REQUIRE_MESSAGE(moved, (moved ? "" : moved.message()));
+  BOOST_TEST(!(*moved)->has_job());
+  BOOST_REQUIRE((*moved)->claim(""));
+  BOOST_REQUIRE((*moved)->keep(job_a));
+  BOOST_TEST(w.read("out.old-1/model.safetensors") == job_a);
+  BOOST_TEST(!apps::read_record(w.top / "out")->has(job_b));
+}
+
 BOOST_AUTO_TEST_CASE(a_run_goes_on_by_what_may_change) {
   world w;
   w.trained();

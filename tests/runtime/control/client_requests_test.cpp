@@ -147,6 +147,30 @@ BOOST_FIXTURE_TEST_CASE(requests_that_need_a_view_are_answered_by_their_token,
   BOOST_TEST(answered == wanted, boost::test_tools::per_element());
 }
 
+/// The last peer of a run ended before the command had fetched its checkpoint.
+BOOST_FIXTURE_TEST_CASE(a_job_that_has_ended_is_followed_until_its_client_goes,
+                        uploads) {
+  const auto now = [] { return client_requests::clock::now(); };
+  const auto event = [&](job_event_kind kind, core::job_id job) {
+    job_event e;
+    e.kind = kind;
+    e.text = "cancelled";
+    journal->add(job, e);
+  };
+  event(job_event_kind::step, 7);
+  event(job_event_kind::done, 8);
+  ask(1, ask_events{7, 0});
+  BOOST_TEST(!d.serves_follower(now())); // its job goes on elsewhere
+  event(job_event_kind::done, 7);
+  BOOST_TEST(d.serves_follower(now()));
+  const auto late = now() + last_fetch_pause_max + std::chrono::seconds(1);
+  BOOST_TEST(!d.serves_follower(late));
+  d.forget(2); // the connection of a fetch
+  BOOST_TEST(d.serves_follower(now()));
+  d.forget(1);
+  BOOST_TEST(!d.serves_follower(now()));
+}
+
 /// Also when its client has gone: nobody would look at the outcome.
 BOOST_FIXTURE_TEST_CASE(the_node_learns_that_nobody_waits_any_more, uploads) {
   std::vector<std::string> said;

@@ -124,6 +124,16 @@ BOOST_AUTO_TEST_CASE(folders_of_dead_processes_are_removed_by_kind) {
 /// It may be the only copy of what a run has made.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_had_no_room_is_named_and_stays) {
   world w;
+  // One whose checkpoint was moved away as told was told of again and again.
+  const fs::path emptied = w.in.temp / "shoal-kept-Ef34gH";
+  fs::create_directory(emptied);
+  std::ofstream(emptied / kept_note) << "/runs/out\n";
+  const auto gone = find_stale_files(w.in);
+  BOOST_TEST_REQUIRE(gone.size() == 1u);
+  BOOST_TEST(gone[0].dead);
+  BOOST_TEST(gone[0].text.find("was moved") != std::string::npos);
+  BOOST_TEST(!remove(gone[0]));
+  BOOST_TEST(!fs::exists(emptied));
   const fs::path kept = w.in.temp / "shoal-kept-Ab12cD";
   fs::create_directories(kept / "step-8");
   const auto found = find_stale_files(w.in);

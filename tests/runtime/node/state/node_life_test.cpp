@@ -16,6 +16,7 @@ namespace {
 
 /// A life whose parts are a counter.
 struct lived final : life_handler {
+  bool is_needed() override { return asked++ < needed; }
   void end_parts() override {
     ++ends;
     if (waits)
@@ -25,6 +26,8 @@ struct lived final : life_handler {
   void hangs() override { hung.set_value(); }
   void silent(const std::string& part) override { silent_part = part; }
 
+  int needed = 0;     ///< this often
+  int asked = 0;      ///< read after the end
   bool waits = false; ///< for the watchdog
   std::atomic<int> ends{0};
   std::string why;         ///< read after the end
@@ -65,6 +68,32 @@ BOOST_AUTO_TEST_CASE(a_node_that_could_not_start_says_nothing_of_its_end) {
   }
   BOOST_TEST(l.ends == 1);
   BOOST_TEST(l.why == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_has_left_ends_when_it_is_not_needed) {
+  for (const bool stopped : {false, true}) {
+    lived l;
+    l.needed = stopped ? 1 << 30 : 3;
+    node_life::config c = impatient();
+    c.needed_every = 1ms;
+    node_life life(l, c);
+    life.started();
+    BOOST_TEST(life.leave(1h));
+    life.left(true);
+    if (stopped)
+      life.stop(); // at once
+    BOOST_TEST(life.wait_stopped(20s));
+    BOOST_TEST(l.ends == 1);
+    BOOST_TEST(l.why == "left");
+    BOOST_TEST((stopped || l.asked == 4));
+  }
+  lived late;
+  late.needed = 1 << 30;
+  node_life life(late);
+  life.started();
+  BOOST_TEST(life.leave(100ms));
+  life.left(true);
+  BOOST_TEST(life.wait_stopped(20s));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_leaves_since_it_must_has_failed) {
