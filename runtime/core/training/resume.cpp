@@ -71,24 +71,33 @@ reach reachable(const island_place& place, std::uint32_t blocks,
   return out;
 }
 
+/// Whether the run has gone back behind the version and gone on: a peer that was
+/// stopped meanwhile may still hold it. @param last the newest committed one
+bool is_left_behind(const state_version& v, const state_version& last) {
+  return v.step > last.step && age(v) < age(last);
+}
+
 /// The newest version with a copy of every unit on some peer.
 std::optional<state_version>
-newest_copies(std::uint32_t blocks, const std::map<peer_id, seal>& seals) {
+newest_copies(std::uint32_t blocks, const state_version& last,
+              const std::map<peer_id, seal>& seals) {
   const part_range all = part_table(blocks).all();
   std::map<state_version, part_set> units;
   for (auto& [peer, s] : seals)
     for (const unit_copy& c : s.copies)
       units[c.version].add(c.unit);
   for (auto at = units.rbegin(); at != units.rend(); ++at)
-    if (at->second.count(all) == all.size())
+    if (at->second.count(all) == all.size() && !is_left_behind(at->first, last))
       return at->first;
   return std::nullopt;
 }
 
 /// The newest version that every unit can be at.
-std::optional<state_version> newest_complete(const reach& r) {
+std::optional<state_version>
+newest_complete(const reach& r, const state_version& last) {
   for (auto at = r.front().rbegin(); at != r.front().rend(); ++at)
-    if (std::ranges::all_of(
+    if (!is_left_behind(at->first, last)
+        && std::ranges::all_of(
           r, [&](const auto& unit) { return unit.contains(at->first); }))
       return at->first;
   return std::nullopt;
@@ -327,13 +336,13 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
   SHOAL_ASSERT(!seals.empty());
   resume_decision d;
   reach r = reachable(place, blocks, seals);
-  d.copies = newest_copies(blocks, seals);
   for (auto& [peer, s] : seals) {
     d.given_up.insert(d.given_up.end(), s.given_up.begin(), s.given_up.end());
     if (s.unable)
       d.unable.push_back(peer);
   }
   const state_version last = newest_known(seals);
+  d.copies = newest_copies(blocks, last, seals);
   d.last = d.top = last.step;
   for (auto& [peer, s] : seals)
     d.top = std::max(d.top, s.top);
@@ -343,7 +352,7 @@ resume_decision decide_resume(const island_place& place, std::uint32_t blocks,
     const auto at = stores.find(manifest);
     return at != stores.end() && everywhere(parts, count, at->second);
   };
-  choose(d, place, origin_step, interval, newest_complete(r), seals,
+  choose(d, place, origin_step, interval, newest_complete(r, last), seals,
          [&](const blob_digest& m) { return in_stores(m, 1); });
   if (d.from == resume_decision::source::live) {
     leave_out_differing(d, r, seals);

@@ -46,6 +46,7 @@ void history::stepped(int node, const job_core& core, const job_input& in,
 void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
   if (const auto* v = std::get_if<ev::view_changed>(&in)) {
+    s.members = v->members;
     if (v->place) {
       s.core = &core;
       const std::uint64_t now = digest(core.id(), *v->place);
@@ -208,7 +209,7 @@ void history::on(int node, const job_core& core, const act::adopt& a) {
              + " is given up though all of it is there";
     });
     ++losses_;
-    check_loss(core, a, tip);
+    check_loss(node, core, a, tip);
   }
   if (a.from.made == a.place.since && a.from.step > 0) { // from a checkpoint
     checkpoint_ref from = restoring_.value_or(checkpoint_ref{});
@@ -229,10 +230,14 @@ void history::on(int node, const job_core& core, const act::adopt& a) {
   }
   while (!chain_.empty() && chain_.back().version.step > a.from.step)
     chain_.pop_back();
-  if (tip == 0 && known_.contains(a.from)) {
+  const bool remembered = std::ranges::any_of(core.seals(), [&](const auto& s) {
+    return s.second.last.version.step < a.from.step
+           && age(s.second.last.version) > age(a.from);
+  });
+  if (tip == 0 && !remembered && known_.contains(a.from)) {
     // All had lost it, begun anew, and made no progress: a peer that was
-    // stopped meanwhile has it. If there were a newer step, going back would be
-    // a fork.
+    // stopped meanwhile has it, and no sealer remembers that it was given up.
+    // If there were a newer step, going back would be a fork.
     chain_ = chain_to(a.from);
     return;
   }
@@ -250,8 +255,9 @@ void history::died(int node, const std::set<blob_digest>& logged) {
 /// Every dead peer returns with its disk: the newest checkpoint in this history
 /// of which any sealer, or a present member of another island, was ever told
 /// bounds the loss. Steps are not counted if a cut has kept their news from all
-/// present peers, since no peer could know of their loss.
-void history::check_loss(const job_core& core, const act::adopt& a,
+/// present peers, since no peer could know of their loss. One that the view has
+/// expelled learns of the sub-plan, too, but is not present.
+void history::check_loss(int node, const job_core& core, const act::adopt& a,
                          std::uint64_t tip) {
   std::uint64_t known = 0;
   for (const auto& [peer, seal] : core.seals())
@@ -260,14 +266,17 @@ void history::check_loss(const job_core& core, const act::adopt& a,
   std::set<int> asked;
   for (const member_id& m : a.place.sealers)
     asked.insert(number_of(m.peer));
-  for (const auto& [node, s] : nodes_)
-    if (shape_.islands > 1 && s.told == a.digest && asked.insert(node).second)
-      for (const checkpoint_ref& c : told_of_[node])
+  const std::vector<peer_id>& members = nodes_[node].members;
+  for (const auto& [other, s] : nodes_)
+    if (shape_.islands > 1 && s.told == a.digest
+        && std::ranges::find(members, id_of(other)) != members.end()
+        && asked.insert(other).second)
+      for (const checkpoint_ref& c : told_of_[other])
         known = std::max(known, c.step);
   tip = std::min(tip, known);
   std::uint64_t newest = 0;
-  for (const int node : asked)
-    for (const checkpoint_ref& c : told_of_[node]) {
+  for (const int other : asked)
+    for (const checkpoint_ref& c : told_of_[other]) {
       const auto saved = saved_.find(c.manifest);
       if (saved == saved_.end() || given_up_.contains(c.manifest)
           || c.step > tip || saved->second.empty())

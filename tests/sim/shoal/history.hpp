@@ -95,6 +95,7 @@ private:
   struct state {
     const core::job_core* core = nullptr; ///< the newest that has a place
     std::uint64_t told = 0;               ///< digest of the newest sub-plan
+    std::vector<core::peer_id> members;   ///< of the newest view
     bool still = false;                   ///< it has halted for `told`
     std::map<std::uint32_t, std::uint64_t> bits;
     std::vector<std::uint32_t> applying;
@@ -139,8 +140,8 @@ private:
   template <class Other>
   void on(int, const core::job_core&, const Other&) {}
 
-  void check_loss(const core::job_core& core, const core::job_action::adopt& a,
-                  std::uint64_t tip);
+  void check_loss(int node, const core::job_core& core,
+                  const core::job_action::adopt& a, std::uint64_t tip);
   void check_unit(int node, const core::job_core& core, std::uint32_t unit);
   void check_samples(const version& v);
   std::vector<core::step_record> chain_to(version v) const;

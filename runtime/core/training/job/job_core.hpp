@@ -21,13 +21,14 @@
 // of island_place::sealers sends all others one seal: what it holds. From the
 // same seals all draw the same conclusion: the newest version that, for every
 // unit, some sealer holds or can roll forward to. They roll forward, fetch what
-// they lack, and run on. If no version is complete, all restore the newest
-// checkpoint that a sealer's store has, else begin at the origin; the loss is
-// reported (lost_state). Restoring takes two phases: first each participant
-// gets what it needs of the checkpoint into its own store and verifies it; only
-// when all have reported that (restorable) does any participant void what it
-// holds. If the assignment changes during recovery, recovery starts over in the
-// same way: there is no other path.
+// they lack, and run on. A version that the run went back behind counts no
+// more: a peer that was stopped meanwhile may still hold it. If no version is
+// complete, all restore the newest checkpoint that a sealer's store has, else
+// begin at the origin; the loss is reported (lost_state). Restoring takes two
+// phases: first each participant gets what it needs of the checkpoint into its
+// own store and verifies it; only when all have reported that (restorable) does
+// any participant void what it holds. If the assignment changes during
+// recovery, recovery starts over in the same way: there is no other path.
 //
 // Seals also name the newest published checkpoint. Perhaps no sealer has it,
 // and going on without it would begin at the origin or run again more steps
@@ -49,7 +50,7 @@
 // steps run (state/incoming_units.hpp), and all stop for the view that uses them
 // (state/arrival_hold.hpp).
 //
-// The phases and the invariants J-1 to J-6 are in README.md. The parts in state/
+// The phases and the invariants J-1 to J-8 are in README.md. The parts in state/
 // own what is known; this class owns the order: the phase, the step in progress
 // and the change of assignment.
 //
