@@ -34,7 +34,13 @@ public:
     }
     done(runtime::errc::not_found);
   }
+  void has(const core::blob_digest& digest, const core::peer_id& peer,
+           std::function<void(bool)> done) override {
+    const runtime::store* at = store_of_(peer);
+    done(at != nullptr && at->contains(digest));
+  }
   // Nothing travels in pieces.
+  void use_links(runtime::blob_links&) override {}
   void request_received(const core::peer_id&,
                         const runtime::blob_request&) override {
     SHOAL_ASSERT(false);

@@ -26,6 +26,11 @@ peer_id peer(std::uint8_t n) {
 /// Records its requests.
 class fake_exchange final : public runtime::blob_exchange {
 public:
+  void use_links(runtime::blob_links&) override {}
+  void has(const core::blob_digest&, const peer_id&,
+           std::function<void(bool)> done) override {
+    done(false);
+  }
   void fetch(const core::blob_digest&, std::optional<std::uint64_t>,
              std::vector<peer_id> from, callback done) override {
     holders.push_back(std::move(from));
