@@ -159,9 +159,12 @@ void profile_watch::network(nanoseconds now, const std::string& name,
 
 void profile_watch::disk(std::uint64_t bytes, bool refused) {
   const std::uint64_t was = device_.disk_bytes;
+  std::uint64_t room = rounded_room(bytes);
+  if (refused && was > 0) // files are not divided: a little is of no use
+    room = std::min(room, rounded_room(was - 1));
   // 0 would say that it is not known.
   const std::uint64_t is =
-    std::clamp<std::uint64_t>(rounded_room(bytes), 1, limits::bytes_max);
+    std::clamp<std::uint64_t>(room, 1, limits::bytes_max);
   const bool worth = is < was ? refused || was - is >= was / disk_shrunk_share
                               : is - was > was / disk_grown_share;
   if (!worth)

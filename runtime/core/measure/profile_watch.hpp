@@ -90,7 +90,8 @@ public:
   /// The speed of links varies with other work of the machine; plans need not.
   static constexpr nanoseconds links_off_for = 30'000'000'000;
   /// The room on a disk is worth a view when it has shrunk by an eighth or grown by
-  /// a fourth, or at once, if the disk has refused what plans had for it.
+  /// a fourth; or at once, by a 64th at least, if the disk has refused what plans had
+  /// for it.
   static constexpr std::uint64_t disk_shrunk_share = 8;
   static constexpr std::uint64_t disk_grown_share = 4;
   static constexpr nanoseconds rest = 10'000'000'000;

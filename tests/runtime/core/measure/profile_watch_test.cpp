@@ -191,4 +191,29 @@ BOOST_AUTO_TEST_CASE(figures_are_rounded_to_eighths_of_a_power_of_two) {
   BOOST_TEST(rounded(~std::uint64_t{0}) > ~std::uint64_t{0} / 16 * 15);
 }
 
+BOOST_AUTO_TEST_CASE(
+  room_on_a_disk_is_worth_a_view_when_it_differs_or_is_refused) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  device_profile d = measured();
+  d.disk_bytes = 64 * gib;
+  profile_watch w(d);
+  const auto offered = [&](std::uint64_t bytes, bool refused) {
+    w.disk(bytes, refused);
+    const auto p = w.take(0);
+    return p ? p->device.disk_bytes : 0;
+  };
+  BOOST_TEST(offered(60 * gib, false) == 0u);
+  BOOST_TEST(offered(79 * gib, false) == 0u);
+  BOOST_TEST(offered(56 * gib, false) == 56 * gib);
+  BOOST_TEST(offered(71 * gib, false) == 71 * gib);
+  BOOST_TEST(offered(70 * gib, true) == 70 * gib); // at once
+  // It says that there is room, and refuses all the same.
+  const std::uint64_t less = offered(70 * gib, true);
+  BOOST_TEST(less < 70 * gib);
+  BOOST_TEST(less >= 68 * gib);
+  BOOST_TEST(offered(70 * gib, true) < less);
+  BOOST_TEST(offered(0, true) == 1u); // 0 would say that it is not known
+  BOOST_TEST(rounded_room((std::uint64_t{1} << 40) - 1) % (gib * 4) == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
