@@ -33,19 +33,27 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json,
           keys.empty() ? line : line + ("; all keys in " + keys.string()));
 }
 
-/// ", 4000 held out", and the windows of it that an evaluation takes (see
-/// actors/training/data_source.cpp); where it takes all, they are not named.
+/// The windows of the held-out text that an evaluation takes (see
+/// actors/training/data_source.cpp), or why there is none; empty: it takes all,
+/// or none is wanted.
 static std::string
 held_out_text(const runtime::run_config& run, const model::corpus& text) {
-  const std::string out =
-    ", " + std::to_string(text.validation_size()) + " held out";
   const std::uint64_t have =
     core::windows_in(text.validation_size(), std::size_t(run.seq_len));
   const auto taken = std::uint64_t(run.validation_steps * run.local_batch_size);
-  if (!run.validation_enable || have <= taken)
-    return out;
-  return out + ", whose loss is measured on " + std::to_string(taken) + " of "
-         + std::to_string(have) + " windows";
+  if (!run.validation_enable || run.data_validation_permille == 0)
+    return {};
+  if (have == 0)
+    return "no held-out loss: what is held out is shorter than a sequence "
+           "(training.seq_len + 1 = "
+           + std::to_string(run.seq_len + 1)
+           + " tokens); give more text, or raise data.validation_permille";
+  if (have <= taken)
+    return {};
+  return "the held-out loss is measured on " + std::to_string(taken) + " of "
+         + std::to_string(have) + " windows of "
+         + core::count_text(std::uint64_t(run.seq_len), "token")
+         + ", spread over what is held out";
 }
 
 void describe(progress& out, const runtime::run_config& run,
@@ -55,14 +63,10 @@ void describe(progress& out, const runtime::run_config& run,
     out.say("notice", notice);
   out.say("corpus", "text: " + core::count_text(report.read.files, "file")
                       + ", " + core::count_text(text.train_size(), "token")
-                      + " to train on" + held_out_text(run, text));
-  if (run.validation_enable && run.data_validation_permille > 0
-      && text.validation_size() <= std::uint64_t(run.seq_len))
-    out.say("notice", "no held-out loss: what is held out is shorter than a "
-                      "sequence (training.seq_len + 1 = "
-                        + std::to_string(run.seq_len + 1)
-                        + " tokens); give more text, or raise "
-                          "data.validation_permille");
+                      + " to train on, "
+                      + std::to_string(text.validation_size()) + " held out");
+  if (const std::string what = held_out_text(run, text); !what.empty())
+    out.say("notice", what);
   char line[200];
   if (!bigram || !text.narrow())
     return;

@@ -32,9 +32,10 @@ class Data(World):
             last += 1
             held += len(texts[-last])
         self.assertEqual(line, f"text: 2 files, {2 * (bytes_ - held)} tokens "
-                               f"to train on, {2 * held} held out, whose "
-                               "loss is measured on 4 of "
-                               f"{(2 * held - 1) // 32} windows")
+                               f"to train on, {2 * held} held out")
+        self.assertIn("the held-out loss is measured on 4 of "
+                      f"{(2 * held - 1) // 32} windows of 32 tokens, spread "
+                      "over what is held out", notices)
         self.assertNotIn("skipped", " ".join(notices))
         judged = json.loads(self.succeed("eval", "out", "--json", "--data",
                                          "d/a.jsonl"))
