@@ -133,11 +133,11 @@ BOOST_AUTO_TEST_CASE(a_special_token_in_a_foreign_part_is_text) {
       if (!token["special"].get<bool>())
         continue;
       const std::string content = token["content"];
-      const auto id = token["id"].get<model::text::token_id>();
+      const auto id = token["id"].get<token_id>();
       const std::string text = "ab" + content + "cd" + content + "ef";
       const std::size_t second = 4 + content.size();
-      const auto count = [&](std::vector<core::text_range> foreign) {
-        auto ids = model::text::encoder(by).encode(text, false, foreign);
+      const auto count = [&](std::vector<shoal::core::text_range> foreign) {
+        auto ids = encoder(by).encode(text, false, foreign);
         BOOST_REQUIRE(bool(ids));
         return std::ranges::count(*ids, id);
       };
