@@ -99,8 +99,9 @@ void job_saving::tick() {
 }
 
 void job_saving::known(const checkpoint_known& a) {
+  // While this peer tries again, it is not among those that are unable.
   std::erase_if(refusing_, [&](const core::peer_id& p) {
-    return std::ranges::find(a.unable, p) == a.unable.end();
+    return p != here_.self && std::ranges::find(a.unable, p) == a.unable.end();
   });
   if (std::exchange(fails_, false)) {
     std::vector<std::string> without;
@@ -215,6 +216,7 @@ void job_saving::keep(const keep_checkpoint& a) {
   };
   f.then = [this, a] {
     keeping_.erase(a.checkpoint);
+    refusing_.erase(here_.self);
     const auto at = checkpoints_.find(a.checkpoint);
     core::part_set lacks = at == checkpoints_.end() ? all_parts() : at->second;
     lacks.remove(a.parts);
