@@ -113,7 +113,7 @@ bool completion::begin() {
 }
 
 bool completion::begin_again(std::string system_fingerprint) {
-  if (told_)
+  if (told_ || skip_ > 0)
     return false;
   make_choices();
   head_.system_fingerprint = std::move(system_fingerprint);

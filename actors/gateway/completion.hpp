@@ -50,7 +50,7 @@ public:
   bool begin();
 
   /// Another version of the model goes on with it from the start, if the client has
-  /// got nothing of the answer. @returns false: it has
+  /// got nothing of the answer, also not before. @returns false: it has
   [[nodiscard]] bool begin_again(std::string system_fingerprint);
 
   enum class outcome {

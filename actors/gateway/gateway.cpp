@@ -459,20 +459,21 @@ private:
       all.push_back(model->prompt());
     const auto out = std::make_shared<prompt_answer>();
     node_.prompts().submit(
-      [out, m, all = std::move(all),
-       random = random_number()](kernels::backend&) {
+      [out, m, all, random = random_number()](kernels::backend&) {
         *out = prepare(m.what, m.exchange->request(), all, random);
       },
-      [this, out, m, bytes, post = post_] {
-        post([this, out, m, bytes] {
+      [this, out, m, bytes, all, post = post_] {
+        post([this, out, m, bytes, all] {
           --prompts_waiting_;
           prompt_bytes_ -= bytes;
-          on_prepared(m, std::move(*out));
+          on_prepared(m, std::move(*out), all);
         });
       });
   }
 
-  void on_prepared(const http_ask& m, prompt_answer out) {
+  /// @param by the models for which it was prepared
+  void
+  on_prepared(const http_ask& m, prompt_answer out, const prompt_models& by) {
     const auto& x = m.exchange;
     if (const auto* json = std::get_if<std::string>(&out.what))
       return void(x->respond_json(*json));
@@ -481,7 +482,10 @@ private:
       return model ? refuse(*x, *model, *wrong) : void(x->respond(*wrong));
     if (!model)
       return void(x->respond(openai::model_not_found(out.model)));
-    if (auto* asked = std::get_if<text_request>(&out.what))
+    auto* asked = std::get_if<text_request>(&out.what);
+    if (asked && std::ranges::find(by, model->prompt()) == by.end())
+      return prepare_prompt(m); // another model has this name now
+    if (asked)
       return start(x, std::move(*asked), model);
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile

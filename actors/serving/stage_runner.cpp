@@ -254,8 +254,13 @@ void stage_runner::submit_ready() {
     const auto model = config_.model;
     auto run = [w, model, first = is_first(), last = is_last(),
                 stage = config_.stage, header = config_.header,
-                moved = config_.moved](kernels::backend& device) {
+                moved = config_.moved,
+                ended = ended_](kernels::backend& device) {
       ++*moved;
+      if (ended->load()) {
+        w->pass.reset();
+        return false;
+      }
       if (!first && !w->pass && !matches(*w, header.digest, stage)) {
         w->damaged = true;
         return false;

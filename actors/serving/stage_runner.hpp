@@ -58,8 +58,11 @@ public:
 
   /// @param from the pipeline, which gets the answer
   void take(const core::peer_id& from, const core::serve_pass& p);
-  /// Begins nothing more; what runs ends.
-  void end() { over_ = true; }
+  /// Begins nothing more; what runs ends with the piece under way.
+  void end() {
+    over_ = true;
+    ended_->store(true);
+  }
 
   /// Whether the device has work of this stage.
   bool on_device() const noexcept { return on_device_ > 0; }
@@ -87,6 +90,9 @@ private:
   std::size_t on_device_ = 0;
   std::uint64_t computing_ = 0; ///< the pass that the device got last
   bool over_ = false;
+  /// For work on the device.
+  std::shared_ptr<std::atomic<bool>> ended_ =
+    std::make_shared<std::atomic<bool>>(false);
 };
 
 } // namespace shoal::actors

@@ -5,6 +5,7 @@
 #include "runtime/core/grammar/grammar.hpp"
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/files/json_keys.hpp"
 #include "runtime/openai/json_numbers.hpp"
 #include "runtime/openai/schema_keywords.hpp"
 
@@ -452,6 +453,9 @@ model::result<g::rule_set> json_schema_rules(std::string_view text) {
   if (text.size() > g::pattern_bytes_max)
     return model::failure{"the schema is longer than "
                           + std::to_string(g::pattern_bytes_max) + " bytes"};
+  if (!model::nests_too_deep(text) && model::has_too_many_keys(text))
+    return model::failure{"the schema has an object with more than "
+                          + std::to_string(model::ordered_keys_max) + " keys"};
   const schema parsed = model::parse_json<schema>(text);
   if (parsed.is_discarded())
     return model::failure{"the schema is not JSON, or nests too deeply"};

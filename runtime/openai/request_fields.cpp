@@ -1,6 +1,8 @@
 // runtime/openai/request_fields.cpp -- fields that several requests have.
 #include "runtime/openai/request_fields.hpp"
 
+#include "runtime/files/json_keys.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -156,6 +158,9 @@ parse_body(std::string_view body, std::size_t values_max) {
   if (count_values(body, values_max + 1) > values_max)
     return invalid_request("the request body has more than "
                            + std::to_string(values_max) + " values");
+  if (!model::nests_too_deep(body) && model::has_too_many_keys(body))
+    return invalid_request("the request body has an object with more than "
+                           + std::to_string(model::ordered_keys_max) + " keys");
   auto object = model::parse_json_object<json>(body, "the request body");
   if (!object)
     return invalid_request(object.message());

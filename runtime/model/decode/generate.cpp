@@ -116,8 +116,8 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
     if (kept_) {
       const bool added =
         kept_->add(static_cast<core::grammar::token>(token.id));
-      SHOAL_ASSERT(added);
-      complete = !find_allowed();
+      lost_ = !added;
+      complete = lost_ || !find_allowed();
     }
   }
   if (complete || left_ == 0) {
@@ -203,7 +203,7 @@ generate(inference_stage& model, const tokenizer* by,
   }
   if (state.lacks_tokens())
     return failure{"the grammar asks for characters that the model's tokenizer "
-                   "does not have"};
+                   "does not have, or is too ambiguous"};
   return all;
 }
 

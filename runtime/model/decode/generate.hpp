@@ -73,9 +73,10 @@ public:
   generated_token
   next(kernels::backend& device, std::span<const float> logits_V);
   finish_reason finish() const noexcept { return finish_; }
-  /// Whether it has stopped since no token can go on with an unfinished text.
+  /// Whether it has stopped since no token can go on with an unfinished text, as
+  /// far as that is known of a very ambiguous grammar.
   bool lacks_tokens() const {
-    return kept_ && allowed_->empty() && !kept_->may_end();
+    return lost_ || (kept_ && allowed_->empty() && !kept_->may_end());
   }
 
 private:
@@ -93,7 +94,8 @@ private:
   std::vector<token_id> seen_; ///< the ids that are known
   std::optional<core::grammar::constrained_text> kept_; ///< to the grammar
   std::optional<core::grammar::token_set> allowed_;     ///< next
-  std::vector<float> logits_;                           ///< of these
+  bool lost_ = false; ///< the grammar is too ambiguous (grammar::stacks_max)
+  std::vector<float> logits_; ///< of these
   std::size_t left_;
   finish_reason finish_ = finish_reason::none;
 };

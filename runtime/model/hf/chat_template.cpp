@@ -3,6 +3,7 @@
 
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/files/json_keys.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp" // tokenizer_config_bytes_max
 
 namespace shoal::model {
@@ -96,6 +97,9 @@ void read_arguments(json& message) {
     const auto at = function.find("arguments");
     if (at == function.end() || !at->is_string())
       continue;
+    const auto& text = at->get_ref<const std::string&>();
+    if (nests_too_deep(text) || has_too_many_keys(text))
+      continue;
     if (auto read = parse_json_object<json>(at->get_ref<const std::string&>(),
                                             "arguments"))
       *at = *std::move(read);
@@ -145,7 +149,8 @@ bool chat_template::takes(const json& content) const {
                           {"add_generation_prompt", true}};
   text_template::fault why;
   const auto text = usual_.render({&variables, &tokens_, {}, {}}, why);
-  return text && text->bytes.find("sprat") != std::string::npos
+  return text
+         && text->bytes.find("sprat") != std::string::npos
          // Not as a list or as JSON.
          && text->bytes.find("'sprat'") == std::string::npos
          && text->bytes.find("\"sprat\"") == std::string::npos;

@@ -359,6 +359,7 @@ private:
     if (width <= std::int64_t(size))
       return self_;
     const std::size_t more = std::size_t(width) - size;
+    by_.meter().bytes(more); // first, so that the product cannot wrap
     by_.meter().bytes(4 * more);
     const std::string with = name_ == "zfill" ? "0"
                              : a.has(1)       ? a.text(1).bytes

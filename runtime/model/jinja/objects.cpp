@@ -15,8 +15,13 @@ namespace {
 class function final : public object {
 public:
   using code = std::function<value(interpreter&, call_arguments&)>;
-  explicit function(code run) : run_(std::move(run)) {}
+  /// @param depth 1, and that of what the code holds
+  function(code run, std::size_t depth) : run_(std::move(run)), depth_(depth) {
+    if (depth_ > value_depth_max)
+      fail("a function is nested too deep");
+  }
   std::string_view kind() const override { return "function"; }
+  std::size_t depth() const override { return depth_; }
   bool callable() const override { return true; }
   value call(interpreter& by, call_arguments args) override {
     return run_(by, args);
@@ -24,10 +29,12 @@ public:
 
 private:
   code run_;
+  std::size_t depth_;
 };
 
-value make_function(function::code run) {
-  return std::shared_ptr<object>(std::make_shared<function>(std::move(run)));
+value make_function(function::code run, std::size_t depth = 1) {
+  return std::shared_ptr<object>(
+    std::make_shared<function>(std::move(run), depth));
 }
 
 } // namespace
@@ -217,17 +224,19 @@ public:
       return items_[at_];
     if (name != "next" && name != "reset")
       return std::nullopt;
-    return make_function([self = shared_from_this(), next = name == "next"](
-                           interpreter&, call_arguments& args) -> value {
-      bound_arguments("next", args, {});
-      if (!next) {
-        self->at_ = 0;
-        return value::none{};
-      }
-      const value out = self->items_[self->at_];
-      self->at_ = (self->at_ + 1) % self->items_.size();
-      return out;
-    });
+    return make_function(
+      [self = shared_from_this(),
+       next = name == "next"](interpreter&, call_arguments& args) -> value {
+        bound_arguments("next", args, {});
+        if (!next) {
+          self->at_ = 0;
+          return value::none{};
+        }
+        const value out = self->items_[self->at_];
+        self->at_ = (self->at_ + 1) % self->items_.size();
+        return out;
+      },
+      depth_ + 1);
   }
 
 private:
@@ -249,7 +258,8 @@ value make_joiner(interpreter&, call_arguments& args) {
   return make_function(
     [between, used = false](interpreter&, call_arguments&) mutable {
       return std::exchange(used, true) ? between : value("");
-    });
+    },
+    between.depth() + 1);
 }
 
 } // namespace

@@ -7,6 +7,9 @@
 #include "runtime/model/jinja/parser.hpp"
 #include "runtime/model/jinja/values/value_json.hpp"
 
+#include <new>
+#include <stdexcept>
+
 namespace shoal::jinja {
 
 /// Of a message: names and texts of the template may be in it.
@@ -46,6 +49,10 @@ text_template::render(const input& from, fault& why) const {
       for (const auto& [name, json] : from.own->items())
         by.set(name, from_json(json, false));
     return by.run(parts_->code);
+  } catch (const std::bad_alloc&) {
+    why = {"line " + std::to_string(by.line()) + ": no memory is left", false};
+  } catch (const std::length_error&) {
+    why = {"line " + std::to_string(by.line()) + ": a text is too long", false};
   } catch (const raised_exception& error) {
     why = {error.what(), true};
   } catch (const template_error& error) {

@@ -381,4 +381,17 @@ BOOST_AUTO_TEST_CASE(the_number_of_values_has_a_limit) {
   good(R"({"prompt":")" + std::string(100, ',') + R"(\",[{"})", l);
 }
 
+// Objects keep their order, so that each key is compared with those before it.
+BOOST_AUTO_TEST_CASE(an_object_with_very_many_keys_is_refused_at_once) {
+  std::string body = R"({"model": "m", "prompt": "x", "more": {)";
+  for (int k = 0; k != 200'000; ++k)
+    body += '"' + std::to_string(1'000'000 + k) + "\":1,";
+  body += R"("a": 1}})";
+  const auto parsed = parse_completion(body);
+  const auto* const why = std::get_if<api_error>(&parsed);
+  BOOST_REQUIRE(why != nullptr);
+  BOOST_TEST(why->message
+             == "the request body has an object with more than 4096 keys");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

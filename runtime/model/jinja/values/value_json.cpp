@@ -138,6 +138,8 @@ private:
       out.append(style_.indent);
   }
   void begin_item(bool first, std::size_t level) {
+    from_.bytes(style_.item_separator.size()
+                + (level + 1) * style_.indent.size()); // before it is written
     if (!first)
       out.append(style_.item_separator);
     line(level + 1);

@@ -104,6 +104,12 @@ BOOST_AUTO_TEST_CASE(nothing_takes_long_or_grows_without_end) {
          "{{ 'abc' * 9223372036854775807 }}",
          "{{ [1] * 99999999999 }}",
          "{{ 'a' | center(99999999999) }}",
+         "{{ 'a'.center(4611686018427387905) }}",
+         "{{ range(100000) | list | tojson(indent='x' * 1000000) }}",
+         "{% set ns = namespace(j='') %}{% for i in range(100000) %}"
+         "{% set ns.j = joiner(ns.j) %}{% endfor %}",
+         "{% set ns = namespace(f=1) %}{% for i in range(100000) %}"
+         "{% set ns.f = cycler(ns.f).next %}{% endfor %}",
          "{{ 'a' | indent(99999999999) }}",
          "{{ 'a'.zfill(99999999999) }}",
          "{{ '%401d' % 1 }}",
