@@ -60,6 +60,8 @@ void blob_server::answered(const peer_id& from, const blob_request& request,
     (void)sender_.send_chunk(from, std::move(a.chunk));
     return;
   }
+  if (!is_blob_plan(request.plan))
+    return release(from); // of a job: no honest peer asks for that
   const plan_of_peer plan{from, request.plan};
   sending& s = sends_[plan];
   ++s.pieces;

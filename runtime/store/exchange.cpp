@@ -225,7 +225,7 @@ bool state::ask(fetching& f) {
       bytes = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(bytes, *f.total - f.next));
     while (by_link && f.plan == 0)
-      f.plan = plans();
+      f.plan = blob_plan(plans());
     const blob_request request{
       ++numbers, f.digest, offset, bytes, by_link ? f.plan : 0, false};
     f.in_flight.emplace(

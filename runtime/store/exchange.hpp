@@ -73,6 +73,15 @@ public:
   virtual void cancel(std::uint64_t plan) = 0;
 };
 
+/// The number of a plan of transfers of blobs, of any number. Its first bits keep it
+/// apart from those of jobs: a holder gives a plan up, with all that waits for it.
+constexpr std::uint64_t blob_plan(std::uint64_t any) {
+  return std::uint64_t{0xb10b} << 48 | any >> 16;
+}
+constexpr bool is_blob_plan(std::uint64_t plan) {
+  return plan >> 48 == 0xb10b;
+}
+
 class blob_exchange {
 public:
   using callback = std::function<void(std::error_code)>;

@@ -246,8 +246,13 @@ class ServePeers(Serving):
         nodes, at = {}, {}
         for name in names:
             self.begin_node(name, nodes, at, "--disk", f"{room / 1024}KiB")
-        for node in nodes.values():
-            node.wait_line(lambda line: "3 peers" in line)
+        for _ in range(600): # until all may have work
+            peers = json.loads(self.succeed("status", "--json", "--name",
+                                            "one"))["peers"]
+            if [p["state"] for p in peers] == ["active"] * 3:
+                break
+        else:
+            self.fail(peers)
         said = self.succeed("serve", "cut", "--as", "tiny", "--stages", 1,
                             "--detach", "--name", "one")
         self.assertIn("no room for the whole model", said)

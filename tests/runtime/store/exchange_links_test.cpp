@@ -149,4 +149,19 @@ BOOST_AUTO_TEST_CASE(a_peer_says_whether_its_disk_has_a_blob) {
   BOOST_TEST(!asked(1, digest));
 }
 
+// Else it could have a holder give up the transfers of a job.
+BOOST_AUTO_TEST_CASE(a_peer_gets_nothing_under_the_plan_of_a_job) {
+  world w(2);
+  w.link();
+  const auto digest = w.put(1, noise(3 * blob_exchange::piece_bytes));
+  blob_request r{1, digest, 0, blob_exchange::piece_bytes, 4711, false};
+  w.nodes[1]->exchange->request_received(id_of(0), r);
+  w.settle();
+  BOOST_TEST(w.transfers.empty());
+  r.plan = blob_plan(~std::uint64_t{0});
+  w.nodes[1]->exchange->request_received(id_of(0), r);
+  w.settle();
+  BOOST_TEST(w.transfers.size() == 1u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
