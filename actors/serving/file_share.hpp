@@ -35,12 +35,6 @@ public:
     return short_of_room_ && !kept_.contains(file);
   }
 
-  /// Whether there may be such files.
-  [[nodiscard]] bool passes_any() const {
-    const std::lock_guard lock(mutex_);
-    return short_of_room_;
-  }
-
 private:
   mutable std::mutex mutex_;
   bool known_ = false;

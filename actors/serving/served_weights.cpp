@@ -82,10 +82,7 @@ void served_weights::load_next() {
     }
     if (++ahead > units_ahead)
       return;
-    // Its own fetch() finds the files here, or joins this one. Files that only
-    // pass wait in memory, which has room for those of one unit.
-    if (share_->passes_any())
-      return;
+    // Its own fetch() finds the files here, or joins this one.
     if (prefetched_.insert(unit).second)
       fetch_all(node_, files_of(unit), holders_of(unit),
                 [](std::error_code) {});
