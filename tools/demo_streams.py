@@ -16,6 +16,7 @@ import threading
 
 PROMPTS = ["#include <", "/* The ", "struct "]
 SECONDS = 60
+ASKS_MAX = 100
 
 
 def status(shoal, name):
@@ -61,9 +62,17 @@ def streams(address, model, when_begun=lambda texts: None):
 
 def main(shoal, model, *nodes):
     pids = dict(node.rsplit("=", 1) for node in nodes)
-    seen = status(shoal, next(iter(pids)))
+    # The node that is asked may hear of the served model a moment later than the
+    # one that took it; the training job of the same name has ended.
+    for _ in range(ASKS_MAX):
+        seen = status(shoal, next(iter(pids)))
+        job = next((j for j in seen["jobs"] if j["name"] == model
+                    and j["state"] == "running" and j.get("places")), None)
+        if job:
+            break
+    else:
+        sys.exit(f"no peer computes {model}")
     names = {peer["id"]: peer["name"] for peer in seen["peers"]}
-    job = next(j for j in seen["jobs"] if j["name"] == model)
     stages = [names[stage["id"]] for stage in job["places"][0]]
     asked = next(name for name in pids if name not in stages)
     address = status(shoal, asked)["http"]
