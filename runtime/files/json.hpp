@@ -16,6 +16,7 @@
 #include "runtime/core/result.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/git_lfs.hpp"
+#include "runtime/files/json_scan.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -36,21 +37,15 @@ inline constexpr std::size_t json_shown_max = 80;
 /// text that a parser would read: all of it, or up to the first error.
 inline bool nests_too_deep(std::string_view text) {
   std::size_t depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\')
-      ++i;
-    else if (c == '"')
-      quoted = !quoted;
-    else if (quoted)
-      continue;
-    else if ((c == '[' || c == '{') && ++depth > json_depth_max)
-      return true;
+  bool too_deep = false;
+  for_each_mark(text, [&](char c) {
+    if (c == '[' || c == '{')
+      too_deep = ++depth > json_depth_max;
     else if ((c == ']' || c == '}') && depth > 0)
       --depth;
-  }
-  return false;
+    return !too_deep;
+  });
+  return too_deep;
 }
 
 /// @returns a discarded value if the text is not JSON or nests too deep.

@@ -97,7 +97,7 @@ private:
   std::size_t ids_ = 0;
 };
 
-/// Fields that change the result in a way that is not implemented.
+/// Fields whose effect this server does not have.
 void refuse_unsupported(fields& in, const completion_request& request) {
   if (const json* const suffix = in.find("suffix"); suffix && *suffix != "")
     in.wrong("suffix", "is not supported: leave it out",

@@ -45,12 +45,13 @@ struct generation_options {
   std::vector<std::string> stop;        ///< none is empty
   std::vector<token_id> stop_token_ids; ///< end the text, beside the model's
   bool stream = false;
-  bool include_usage = false;            ///< stream_options.include_usage
-  std::optional<std::uint32_t> logprobs; ///< also of so many other tokens
-  bool echo = false;                     ///< the prompt precedes the text
-  std::string user;                      ///< "": not given
-  bool ignore_eos = false;               ///< the model cannot end the text
-  bool return_token_ids = false;         ///< the answer has ids beside texts
+  bool include_usage = false; ///< stream_options.include_usage
+  std::optional<std::uint32_t>
+    logprobs;                    ///< also of this number of other tokens
+  bool echo = false;             ///< the prompt precedes the text
+  std::string user;              ///< "": not given
+  bool ignore_eos = false;       ///< the model cannot end the text
+  bool return_token_ids = false; ///< the answer has ids beside texts
 };
 
 } // namespace shoal::openai

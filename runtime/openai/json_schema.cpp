@@ -5,7 +5,7 @@
 #include "runtime/core/grammar/grammar.hpp"
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/files/json_keys.hpp"
+#include "runtime/files/json_scan.hpp"
 #include "runtime/openai/json_numbers.hpp"
 #include "runtime/openai/schema_keywords.hpp"
 

@@ -1,7 +1,7 @@
 // runtime/openai/request_fields.cpp -- fields that several requests have.
 #include "runtime/openai/request_fields.hpp"
 
-#include "runtime/files/json_keys.hpp"
+#include "runtime/files/json_scan.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -15,23 +15,6 @@ constexpr int repetition_penalty_max = 10;
 constexpr int penalty_max = 2;
 constexpr int bias_max = 100;
 constexpr std::uint32_t top_k_max = 1 << 30;
-
-/// At least the number of values in a JSON text, up to `stop`: each but the
-/// first follows a comma or a bracket.
-std::size_t count_values(std::string_view text, std::size_t stop) {
-  std::size_t count = 1;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size() && count < stop; ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\')
-      ++i;
-    else if (c == '"')
-      quoted = !quoted;
-    else if (!quoted && (c == ',' || c == '[' || c == '{'))
-      ++count;
-  }
-  return count;
-}
 
 void read_stop(fields& in, const request_limits& limits,
                std::vector<std::string>& into) {
@@ -155,7 +138,7 @@ std::optional<std::int64_t> whole(const json& value) {
 
 std::variant<json, api_error>
 parse_body(std::string_view body, std::size_t values_max) {
-  if (count_values(body, values_max + 1) > values_max)
+  if (model::count_values(body, values_max + 1) > values_max)
     return invalid_request("the request body has more than "
                            + std::to_string(values_max) + " values");
   if (!model::nests_too_deep(body) && model::has_too_many_keys(body))

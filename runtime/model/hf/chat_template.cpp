@@ -3,7 +3,7 @@
 
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/files/json_keys.hpp"
+#include "runtime/files/json_scan.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp" // tokenizer_config_bytes_max
 
 namespace shoal::model {
