@@ -3,6 +3,6 @@
 
 namespace shoal::core {
 
-const std::uint32_t planner_version = 5;
+const std::uint32_t planner_version = 6;
 
 } // namespace shoal::core

@@ -98,14 +98,19 @@ all_disks(const view& v, const job_entry& job, const assignment* place) {
 /// Files on disks, while they are distributed.
 class distribution {
 public:
+  /// @param passing disks, the first ones, on which the room of one file stays free
   distribution(std::span<const model_file> files,
-               std::span<const disk_room> disks)
+               std::span<const disk_room> disks, std::size_t passing)
     : files_(files), disks_(disks), keepers_(files.size()) {
-    std::uint64_t total = 0, most = 1;
-    for (const model_file& f : files)
+    std::uint64_t total = 0, most = 1, largest = 0;
+    for (const model_file& f : files) {
       total = saturating_add(total, f.bytes);
+      largest = std::max(largest, f.bytes);
+    }
     for (const disk_room& d : disks) {
-      left_.push_back(d.bytes);
+      // A disk that has room for all files has nothing that only passes.
+      const bool all = d.bytes >= total || left_.size() >= passing;
+      left_.push_back(all ? d.bytes : d.bytes - std::min(d.bytes, largest));
       most = std::max(most, std::min(d.bytes, total));
     }
     for (const disk_room& d : disks)
@@ -113,7 +118,8 @@ public:
         1, muldiv(std::min(d.bytes, total), weight_max, most)));
   }
 
-  std::vector<std::vector<peer_id>> run() && {
+  /// @returns whether each file is on all the disks that it should be on
+  bool run() {
     std::vector<std::size_t> order(files_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
@@ -131,6 +137,12 @@ public:
       for (const std::size_t f : homeless)
         make_room(f);
     }
+    return std::ranges::all_of(keepers_, [this](const auto& at) {
+      return at.size() >= std::min(copies_kept, disks_.size());
+    });
+  }
+
+  std::vector<std::vector<peer_id>> keepers() const {
     std::vector<std::vector<peer_id>> out(files_.size());
     for (std::size_t f = 0; f < files_.size(); ++f)
       for (const std::size_t d : keepers_[f])
@@ -223,7 +235,15 @@ disks_of(const view& v, const job_entry& job, const assignment* place) {
 std::vector<std::vector<peer_id>>
 file_keepers(std::span<const model_file> files,
              std::span<const disk_room> disks) {
-  return distribution(files, disks).run();
+  // F-3: on all disks, or else on that to which the files are uploaded.
+  for (const std::size_t passing : {disks.size(), std::size_t{1}}) {
+    distribution tried(files, disks, passing);
+    if (tried.run())
+      return tried.keepers();
+  }
+  distribution full(files, disks, 0);
+  full.run();
+  return full.keepers();
 }
 
 std::string
@@ -233,6 +253,11 @@ lacks_disk(const view& v, const job_entry& job, std::size_t copies) {
   const std::uint64_t need =
     saturating_mul(bytes, std::min(copies, all.size()));
   if (bytes == 0 || all.empty() || room_of_all(all, bytes) >= need)
+    return {};
+  // A peer that joins may have the room in a moment.
+  if (std::ranges::any_of(v.members, [](const member& m) {
+        return m.state == member_state::joining && !m.witness;
+      }))
     return {};
   std::ranges::stable_sort(all, std::greater{}, &disk_room::bytes);
   std::vector<std::string> names;

@@ -17,6 +17,9 @@
 //
 // F-1: a file has two keepers only if each file that fits somewhere has one.
 // F-2: the files of a peer fit its room.
+// F-3: where there is room for two copies all the same, the largest file still fits
+//      a disk that has not all files, at least the first: files that are kept
+//      elsewhere pass through it.
 //
 // Threads: pure functions. Cost: files * log(files), and files * disks * 16 hashes;
 // quadratic in the files that do not fit where they belong.

@@ -122,6 +122,27 @@ BOOST_AUTO_TEST_CASE(disks_of_which_none_has_room_for_all_share_the_files) {
   }
 }
 
+/// F-3. Else what is kept there fills the disk, and what is kept elsewhere could not
+/// pass through it.
+BOOST_AUTO_TEST_CASE(a_file_that_is_kept_elsewhere_can_pass) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed)
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      const auto files = files_of(50, 2 * mib, seed);
+      for (const std::uint64_t room : {80 * mib, 70 * mib}) {
+        const shoal_of s(100 * mib, {room, room, room});
+        const auto keepers = file_keepers(files, s.disks());
+        for (const auto& [p, bytes] : bytes_by_peer(files, keepers))
+          BOOST_TEST(bytes + 2 * mib <= room);
+      }
+      // Two copies fit only if the others are full.
+      const shoal_of s(100 * mib, {68 * mib, 66 * mib, 68 * mib});
+      const auto keepers = file_keepers(files, s.disks());
+      for (const auto& at : keepers)
+        BOOST_TEST(at.size() == 2u);
+      BOOST_TEST(bytes_by_peer(files, keepers)[peer(0)] <= 66 * mib);
+    }
+}
+
 /// F-1 and F-2, for any sizes of disks and files.
 BOOST_AUTO_TEST_CASE(no_disk_has_more_than_its_room) {
   std::size_t shared = 0, short_of_room = 0;
