@@ -47,8 +47,8 @@ public:
   send_request(const core::peer_id& to, const blob_request& request) = 0;
   virtual std::error_code
   send_chunk(const core::peer_id& to, blob_chunk chunk) = 0;
-  /// All bytes that this peer sent of the blob have another hash: so many blobs of
-  /// it so far. It is not asked any more if `given_up`.
+  /// All bytes that this peer sent of the blob have another hash. `times` counts
+  /// such blobs of it; if `given_up`, it is not asked any more.
   virtual void
   sent_wrong(const core::peer_id& /*holder*/, const core::blob_digest& /*blob*/,
              std::size_t /*times*/, bool /*given_up*/) {}

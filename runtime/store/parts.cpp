@@ -47,6 +47,9 @@ std::unique_ptr<part_files::part> part_files::go_on(const blob_digest& digest) {
 }
 
 std::uint64_t part_files::remove(const blob_digest& digest) {
+  std::lock_guard lock(writers_->mutex);
+  if (writers_->now.contains(digest))
+    return 0; // its writer counts what it has written
   const std::uint64_t had = bytes(digest);
   return ::unlink(file_of(digest).c_str()) == 0 ? had : 0;
 }

@@ -58,7 +58,7 @@ public:
   std::unique_ptr<part> begin(const core::blob_digest& digest);
   /// Like begin(), but after the existing bytes. Null if there are none.
   std::unique_ptr<part> go_on(const core::blob_digest& digest);
-  /// @returns the bytes that it had
+  /// Not while it has a writer. @returns the bytes that it had
   std::uint64_t remove(const core::blob_digest& digest);
 
   /// Those that are too old. @returns their bytes

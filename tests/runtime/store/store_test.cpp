@@ -137,6 +137,29 @@ BOOST_AUTO_TEST_CASE(a_store_takes_no_more_than_was_chosen) {
   BOOST_TEST(s->used_bytes() == 300u);
 }
 
+// Each counts what it has written, and nobody else takes that off.
+BOOST_AUTO_TEST_CASE(two_writers_of_a_blob_are_counted_once) {
+  shoal::test::folder f;
+  const std::string text(400, 'x');
+  const blob_digest digest = sha256(bytes_of(text));
+  auto s = open_store(f.path, {}, 10'000);
+  put(*s, std::string(50, 'y'));
+  for (const bool ends : {false, true}) {
+    blob_digest none{};
+    {
+      auto slow = s->write_of(digest);
+      BOOST_TEST(!slow->append(bytes_of(text).first(300)));
+      put(*s, text);
+      BOOST_TEST(s->used_bytes() == 750u);
+      BOOST_TEST(!slow->append(bytes_of(text).subspan(ends ? 300 : 100)));
+      BOOST_TEST(bool(slow->commit(none, digest)) == !ends);
+    }
+    BOOST_TEST(s->used_bytes() == 450u);
+    BOOST_TEST(!s->remove(digest));
+    BOOST_TEST(s->used_bytes() == 50u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_disk_that_has_refused_has_no_room_for_a_while) {
   shoal::test::folder f;
   auto s = store::open(f.path);
