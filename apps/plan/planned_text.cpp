@@ -66,7 +66,8 @@ model::result<planned_text> read_tokens(const runtime::run_config& run) {
 }
 
 model::result<planned_text> look(const runtime::run_config& run) {
-  const auto files = model::find_files(run.data_paths);
+  const auto files =
+    model::find_files(run.data_paths, nullptr, run.data_hidden);
   if (!files)
     return files.why();
   std::uint64_t bytes = 0, unpacked = 0;

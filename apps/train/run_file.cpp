@@ -257,6 +257,7 @@ corpus_options_of(const runtime::run_config& run, const model::watch& told) {
   options.validation_permille = std::uint32_t(run.data_validation_permille);
   options.bytes_max = std::uint64_t(run.data_bytes_max);
   options.bytes_max_key = "data.bytes_max";
+  options.hidden = run.data_hidden;
   options.told = told;
   return options;
 }

@@ -66,6 +66,9 @@ const std::vector<run_key>& keys() {
     {"data", "end_of_text", &r::data_end_of_text, 0, 0,
      "put the end-of-text token of model.path's tokenizer behind each \"text\" "
      "of a .jsonl that does not end with one"},
+    {"data", "hidden", &r::data_hidden, 0, 0,
+     "read also the files and folders of a folder whose names begin with a "
+     "dot"},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
      "text that is held out, in thousandths: whole files, or the end of each "
      "where files are few or unequal"},

@@ -49,6 +49,7 @@ struct run_config {
   std::vector<std::string> data_paths;
   std::string data_tokenizer = "auto"; ///< resolved: bytes, model, bpe
   bool data_end_of_text = true;
+  bool data_hidden = false;
   std::int64_t data_validation_permille = 50;
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
 

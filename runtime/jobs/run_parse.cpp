@@ -311,8 +311,10 @@ parse_written_run(std::string_view text, std::string_view source) {
     return run;
   const json all = model::parse_json<json>(text);
   const auto data = all.find("data");
-  run->data_end_of_text =
-    run->data_end_of_text && data != all.end() && data->contains("end_of_text");
+  if (data == all.end() || !data->contains("end_of_text")) {
+    run->data_end_of_text = false; // as earlier versions read it
+    run->data_hidden = true;
+  }
   return run;
 }
 

@@ -118,6 +118,22 @@ class Data(World):
         self.assertEqual((done.returncode, "hidden" in done.stderr),
                          (0, False), done.stderr)
 
+    # A run of an earlier version had read what is hidden, and goes on with it.
+    def test_what_is_hidden_is_read_if_asked_for(self):
+        self.write_text_files()
+        self.write("text/.notes", "the words " * 999)
+        train = ["train", self.tiny_run(), "--data", "text", "--out", "out",
+                 "--training.steps", 1, "--data.hidden", "true"]
+        self.assertIn("text: 13 files, ", self.run_shoal(*train).stderr)
+        self.succeed("audit", "out")
+        record = self.folder / "out/run.json"
+        old = json.loads(record.read_text())
+        for key in ("hidden", "end_of_text"):
+            old["run"]["data"].pop(key, None)
+        record.write_text(json.dumps(old))
+        self.succeed("audit", "out")
+        self.succeed("train", "out", "--resume", "--training.steps", 2)
+
     # There was no held-out loss, and nothing said so.
     def test_too_little_that_is_held_out_is_told_of(self):
         self.write("d/a.txt", "The cod is a fish.\n" * 300)

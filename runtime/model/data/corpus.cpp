@@ -217,7 +217,7 @@ failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
 result<std::vector<text_file>>
 read_text_files(std::span<const std::string> paths,
                 const corpus_options& options, reading_report& report) {
-  auto files = find_files(paths, &report.hidden);
+  auto files = find_files(paths, &report.hidden, options.hidden);
   if (!files)
     return files.why();
   std::vector<text_file> texts;

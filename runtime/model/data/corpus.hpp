@@ -74,7 +74,8 @@ struct corpus_options {
   /// The first of these ends each "text" of a .jsonl file (end_text()); empty:
   /// texts have only what the tokenizer puts around them.
   std::vector<token_id> ends = {};
-  watch told; ///< is told the progress; may be empty
+  bool hidden = false; ///< find_files() leaves out nothing as hidden
+  watch told;          ///< is told the progress; may be empty
 };
 
 /// Whether the file of this relative path is held out.

@@ -69,8 +69,10 @@ struct file_tally {
 /// each file once. A path that names nothing is a failure. A folder that may not
 /// be entered is listed as a file, which then cannot be read.
 /// @param hidden  gets the files and folders that were left out as hidden
+/// @param all     leaves out nothing as hidden
 result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths, file_tally* hidden = nullptr);
+find_files(std::span<const std::string> paths, file_tally* hidden = nullptr,
+           bool all = false);
 
 /// A text, or its tokens if the file contains those.
 struct document {

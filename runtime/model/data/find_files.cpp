@@ -36,6 +36,7 @@ bool is_result(const fs::path& path) {
 struct findings {
   std::vector<corpus_file> files;
   file_tally hidden;
+  bool all = false; ///< also what is hidden
 };
 
 /// Adds all regular files below a folder; leaves out those that cannot be
@@ -49,7 +50,8 @@ status add_folder(const fs::path& folder, findings& into) {
   for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code ignored;
     const bool result = is_result(it->path());
-    const bool hidden = it->path().filename().string().starts_with('.');
+    const bool hidden =
+      !into.all && it->path().filename().string().starts_with('.');
     if (it.depth() >= folder_depth_max || result || hidden)
       it.disable_recursion_pending();
     if (hidden && !result)
@@ -103,8 +105,9 @@ status add_glob(const std::string& pattern, findings& into) {
 } // namespace
 
 result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths, file_tally* hidden) {
+find_files(std::span<const std::string> paths, file_tally* hidden, bool all) {
   findings found;
+  found.all = all;
   for (const std::string& path : paths) {
     std::error_code error;
     status added = fs::exists(path, error) ? add_path(path, true, found)
