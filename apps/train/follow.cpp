@@ -65,8 +65,15 @@ static std::string whole_path(const fs::path& out) {
   return (whole.has_filename() ? whole : whole.parent_path()).string();
 }
 
-fs::path kept_for(const fs::path& out) {
-  const std::string mine = whole_path(out);
+/// Says whose checkpoint a kept folder has.
+static std::string note_of(const fs::path& out, const std::string& job) {
+  return whole_path(out) + "\n" + job + "\n";
+}
+
+fs::path kept_for(const fs::path& out, const std::vector<std::string>& jobs) {
+  std::vector<std::string> mine;
+  for (const std::string& job : jobs)
+    mine.push_back(note_of(out, job));
   fs::path found;
   std::int64_t newest = -1;
   std::error_code error;
@@ -79,7 +86,7 @@ fs::path kept_for(const fs::path& out) {
         || is.st_uid != ::geteuid()) // others write to that directory, too
       continue;
     if (const auto text = model::read_file(note, 1 << 16);
-        !text || *text != mine)
+        !text || std::ranges::find(mine, *text) == mine.end())
       continue;
     for (const auto& entry : fs::directory_iterator(folder.path(), error))
       if (const auto step = step_of(entry.path()); step > newest) {
@@ -286,8 +293,9 @@ void follower::spare_one(const job_event& last) {
   if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
     return;
   node_blobs source(config_.at, {});
-  static_cast<void>(model::write_file(fs::path(folder) / runtime::kept_note,
-                                      whole_path(config_.folder)));
+  static_cast<void>(
+    model::write_file(fs::path(folder) / runtime::kept_note,
+                      note_of(config_.folder, core::job_text(job_))));
   checkpoint_fetcher spare(folder, source);
   spare.want(last, client_.where());
   spare.settle([this] { return host_.gives_up(); });

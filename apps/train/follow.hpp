@@ -38,9 +38,11 @@ checkpoints(const std::filesystem::path& out);
 /// The step of the model in OUT, if it is that of a checkpoint there; else -1.
 std::int64_t model_step(const std::filesystem::path& out);
 
-/// The newest checkpoint of the run in `out` for which `out` had no room, in the
-/// temporary directory (follow_config::spare_in); or empty.
-std::filesystem::path kept_for(const std::filesystem::path& out);
+/// The newest checkpoint of one of these jobs for which `out` had no room, in the
+/// temporary directory (follow_config::spare_in); or empty. Another run may have
+/// been in `out` before.
+std::filesystem::path kept_for(const std::filesystem::path& out,
+                               const std::vector<std::string>& jobs);
 
 struct follow_config {
   std::filesystem::path folder; ///< may be empty

@@ -56,7 +56,8 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
     found.record_ = *std::move(record);
   }
   const auto all = checkpoints(out);
-  const fs::path kept = kept_for(out);
+  const fs::path kept = kept_for(
+    out, found.record_ ? found.record_->jobs : std::vector<std::string>());
   if (!kept.empty() && (all.empty() || all.back().first < step_of(kept)))
     return failure{"--resume: " + kept_text(kept, out, false)
                    + "; to go on without it, remove "
@@ -86,6 +87,8 @@ resumed_run::load(const run_options& given) const {
   // A run of an earlier version goes on with its text.
   if (run && record_ && !recorded && !gives(given, "data", "end_of_text"))
     run->data_end_of_text = record_->run.data_end_of_text;
+  if (run && record_ && !recorded && !gives(given, "data", "hidden"))
+    run->data_hidden = record_->run.data_hidden;
   if (!run || run->data_tokenizer != "bpe")
     return run;
   const auto config = model::load_config(from_);

@@ -352,7 +352,15 @@ class OutFolder(World):
         kept = self.folder / "shoal-kept-Ab12cD/step-5"
         kept.parent.mkdir()
         (out / "checkpoint/step-5").rename(kept)
-        (kept.parent / "out.txt").write_text(str(out.resolve()))
+        job = json.loads((out / "run.json").read_text())["jobs"][-1]
+        note = kept.parent / "out.txt"
+        # That of a run that was there before is not this one's.
+        note.write_text(f"{out.resolve()}\n{'5' * len(job)}\n")
+        self.write("out/checkpoint/step-3/config.json", "{}")
+        self.assertNotIn("shoal-kept", self.run_shoal(
+            "train", "out", "--resume").stderr)
+        shutil.rmtree(out / "checkpoint/step-3")
+        note.write_text(f"{out.resolve()}\n{job}\n")
         for name in ("config.json", "model.safetensors"):
             (out / name).unlink()
         told = f"mv {kept} out/checkpoint/"

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(each_key_has_its_kind) {
     "training.seq_len", "training.local_batch_size",
     "training.global_batch_size", "training.seed", "optimizer.name"};
   const std::set<std::string> text{"data.paths", "data.tokenizer",
-                                   "data.end_of_text",
+                                   "data.end_of_text", "data.hidden",
                                    "data.validation_permille"};
   for (const runtime::run_key& k : runtime::keys()) {
     const std::string name = std::string(k.section) + "." + std::string(k.name);
