@@ -10,6 +10,7 @@
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "support/folder.hpp"
+#include "tests/actors/still_context.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
@@ -92,7 +93,7 @@ struct no_log final : runtime::job_log {
 };
 
 /// A node with a model that is served by a pipeline on itself.
-struct world final : runtime::context {
+struct world final : test::still_context {
   world() {
     config.set("scheduler.policy", caf::atom("testing"));
     config.set("middleman.attach-utility-actors", true);
@@ -190,9 +191,6 @@ struct world final : runtime::context {
   // context
   const core::peer_id& self() const override { return me; }
   caf::actor_system& system() override { return *system_; }
-  runtime::link_hub& links() override { std::abort(); }
-  runtime::device_queue& device() override { std::abort(); }
-  runtime::device_queue& reductions() override { std::abort(); }
   runtime::device_queue& disk() override { return disk_; }
   runtime::device_queue& prompts() override { return prompts_; }
   runtime::store& blobs() override { return *store; }
@@ -200,23 +198,11 @@ struct world final : runtime::context {
   std::filesystem::path data_dir() const override { return home.path; }
   std::shared_ptr<const core::view> view() const override { return view_; }
   std::shared_ptr<const core::plan> plan() const override { return plan_; }
-  void send(const core::peer_id&, core::job_message) override {}
+  using still_context::say;
+  using still_context::send;
   void send(const core::peer_id&, core::serve_message m) override {
     sent.push_back(std::move(m));
   }
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void propose_end(const core::island_id&, core::job_state, std::uint64_t,
-                   core::epoch, const std::string&) override {}
-  void propose_arrived(const core::island_id&, core::epoch) override {}
-  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
-                  std::function<void(std::error_code)>) override {
-    std::abort(); // all of them are here
-  }
-  void released() override {}
-  void say(const std::string&) override {}
 
   test::folder home;
   std::unique_ptr<runtime::store> store =
@@ -227,7 +213,6 @@ struct world final : runtime::context {
   caf::actor gateway;
   manual_queue disk_, prompts_;
   no_log log_;
-  runtime::role_table roles_;
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::plan> plan_;
   core::job_header header;

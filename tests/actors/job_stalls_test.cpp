@@ -5,6 +5,7 @@
 // by hand; their reports and verdicts reach each other at once.
 #include "actors/job/parts/job_stalls.hpp"
 #include "actors/job_peer.hpp"
+#include "tests/actors/still_context.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -50,10 +51,9 @@ struct shown_links final : runtime::link_hub {
 };
 
 /// Keeps what it is asked for; actors are not used.
-struct lone_node final : runtime::context {
+struct lone_node final : test::still_context {
   explicit lone_node(job_peer& p) : peer_(p) {}
   const core::peer_id& self() const override { return peer_.here.self; }
-  caf::actor_system& system() override { std::abort(); }
   runtime::link_hub& links() override { return *peer_.here.links; }
   runtime::device_queue& device() override { return *peer_.here.device; }
   runtime::device_queue& reductions() override { return peer_.sums; }
@@ -64,39 +64,14 @@ struct lone_node final : runtime::context {
   std::shared_ptr<const core::view> view() const override {
     return peer_.here.view;
   }
-  std::shared_ptr<const core::plan> plan() const override { return nullptr; }
-  void send(const core::peer_id&, core::job_message) override {}
-  void send(const core::peer_id&, core::serve_message) override {}
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void propose_end(const core::island_id&, core::job_state, std::uint64_t,
-                   core::epoch, const std::string&) override {}
-  void propose_arrived(const core::island_id&, core::epoch) override {}
-  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
-                  std::function<void(std::error_code)>) override {}
-  void released() override {}
-  void say(const std::string& line) override { said.push_back(line); }
-  bool in_quorum() const override { return quorum; }
-  void propose_retry(const core::island_id&, core::epoch since) override {
-    retried.push_back(since);
-  }
   void
   propose_expulsion(const core::peer_id& who, core::epoch number) override {
     BOOST_TEST(number == view_number);
-    expelled.insert(who);
+    still_context::propose_expulsion(who, number);
   }
-  void hung(const std::string& why) override { ended.push_back(why); }
-
-  bool quorum = true;
-  std::vector<std::string> said, ended;
-  std::vector<core::epoch> retried;
-  std::set<core::peer_id> expelled;
 
 private:
   job_peer& peer_;
-  runtime::role_table roles_;
 };
 
 struct no_text final : actors::job_text::events {

@@ -9,6 +9,7 @@
 #include "tests/actors/drawn_links.hpp"
 #include "tests/actors/small_device.hpp"
 #include "tests/actors/small_store.hpp"
+#include "tests/actors/still_context.hpp"
 #include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -31,60 +32,32 @@ struct shown_device final : inline_device {
 };
 
 /// Keeps what it is asked for.
-struct serve_node final : runtime::context {
+struct serve_node final : test::still_context {
   serve_node(network& wire, std::size_t n)
     : me(peer(n)), hub_(wire, me), store_(home_.path / "blobs") {}
   const core::peer_id& self() const override { return me; }
-  caf::actor_system& system() override { std::abort(); }
   runtime::link_hub& links() override { return hub_; }
   runtime::device_queue& device() override { return queue; }
   runtime::device_queue& reductions() override { return queue; }
   runtime::device_queue& disk() override { return queue; }
   runtime::store& blobs() override { return store_; }
-  runtime::job_log& log() override { std::abort(); }
   std::filesystem::path data_dir() const override { return home_.path; }
-  std::shared_ptr<const core::view> view() const override { return nullptr; }
-  std::shared_ptr<const core::plan> plan() const override { return nullptr; }
   void send(const core::peer_id& to, core::job_message m) override {
     reports.emplace_back(to, std::get<core::stall_report>(m));
   }
   void send(const core::peer_id&, core::serve_message m) override {
     answers.push_back(std::get<core::serve_chosen>(m));
   }
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void propose_end(const core::island_id&, core::job_state, std::uint64_t,
-                   core::epoch, const std::string&) override {}
-  void propose_arrived(const core::island_id&, core::epoch) override {}
-  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
-                  std::function<void(std::error_code)>) override {}
-  void released() override {}
-  void say(const std::string&) override {}
-  bool in_quorum() const override { return quorum; }
-  void propose_retry(const core::island_id&, core::epoch since) override {
-    retried.push_back(since);
-  }
-  void propose_expulsion(const core::peer_id& who, core::epoch) override {
-    expelled.insert(who);
-  }
-  void hung(const std::string& why) override { ended.push_back(why); }
 
   core::peer_id me;
-  bool quorum = true;
   shown_device queue;
   std::vector<core::serve_chosen> answers;
   std::vector<std::pair<core::peer_id, core::stall_report>> reports;
-  std::vector<core::epoch> retried;
-  std::set<core::peer_id> expelled;
-  std::vector<std::string> ended;
 
 private:
   hub hub_;
   folder home_;
   small_store store_;
-  runtime::role_table roles_;
 };
 
 std::filesystem::path golden() {

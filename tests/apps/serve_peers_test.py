@@ -74,25 +74,7 @@ class ServePeers(Serving):
         first, outside = self.outside(job, peers)
         self.another_peer_goes_on_with_a_stream(nodes, at, first, outside)
         nodes[outside].wait_line(lambda line: f"{first} is gone" in line)
-        results, begun = {}, threading.Semaphore(0)
-
-        def one_stream(i):
-            told = [False]
-
-            def each(texts):
-                if not told[0] and len(texts.get(0, "")) > 10:
-                    told[0] = True
-                    begun.release()
-            results[i] = at[outside].stream(
-                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
-                 "temperature": 0}, each)
-
-        threads = [threading.Thread(target=one_stream, args=(i,))
-                   for i in range(len(PROMPTS))]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        threads, results = self.begin_long_streams(at[outside])
         # A stage; if it can be, the peer that was given the model's files.
         dies = next(n for n in names if n not in (first, outside))
         nodes[dies].end(signal.SIGKILL)
@@ -246,13 +228,8 @@ class ServePeers(Serving):
         nodes, at = {}, {}
         for name in names:
             self.begin_node(name, nodes, at, "--disk", f"{room / 1024}KiB")
-        for _ in range(600): # until all may have work
-            peers = json.loads(self.succeed("status", "--json", "--name",
-                                            "one"))["peers"]
-            if [p["state"] for p in peers] == ["active"] * 3:
-                break
-        else:
-            self.fail(peers)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
         said = self.succeed("serve", "cut", "--as", "tiny", "--stages", 1,
                             "--detach", "--name", "one")
         self.assertIn("no room for the whole model", said)

@@ -1,7 +1,6 @@
 # tests/apps/serve_stalls_test.py -- one thread of a peer with a stage stands still
 # for ever, while its process answers: streams go on elsewhere, with the same text.
 import json
-import threading
 
 from serving import LONG, PROMPTS, Serving
 from support import DEADLINE_S, TINY_RUN, main
@@ -32,25 +31,7 @@ class ServeStalls(Serving):
         asked = next(n for n in names if n not in at_work and n != "one")
         expected = [self.alone(p, LONG, temperature=0, model="long")
                     for p in PROMPTS]
-        results, begun = {}, threading.Semaphore(0)
-
-        def one_stream(i):
-            told = [False]
-
-            def each(texts):
-                if not told[0] and len(texts.get(0, "")) > 10:
-                    told[0] = True
-                    begun.release()
-            results[i] = at[asked].stream(
-                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
-                 "temperature": 0}, each)
-
-        threads = [threading.Thread(target=one_stream, args=(i,))
-                   for i in range(len(PROMPTS))]
-        for one in threads:
-            one.start()
-        for _ in threads:
-            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        threads, results = self.begin_long_streams(at[asked])
         with Held(nodes[held].child.pid, thread):
             self.assertLess(len(results), len(PROMPTS), "all ended before")
             line = served.wait_line(

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import struct
+import threading
 
 from support import DEADLINE_S, World
 
@@ -144,6 +145,30 @@ class Serving(World):
         lines = self.succeed("generate", model, "--prompt", prompt, "--json",
                              "--max-tokens", tokens, *flags)
         return self.events(lines)[-1]["text"]
+
+    def begin_long_streams(self, at):
+        """A stream of LONG tokens for each prompt, of all of which some has come.
+        @returns their threads, and {number: answer}, once they have ended"""
+        results, begun = {}, threading.Semaphore(0)
+
+        def one_stream(i):
+            told = [False]
+
+            def each(texts):
+                if not told[0] and len(texts.get(0, "")) > 10:
+                    told[0] = True
+                    begun.release()
+            results[i] = at.stream(
+                {"model": "tiny", "prompt": PROMPTS[i], "max_tokens": LONG,
+                 "temperature": 0}, each)
+
+        threads = [threading.Thread(target=one_stream, args=(i,))
+                   for i in range(len(PROMPTS))]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(begun.acquire(timeout=DEADLINE_S))
+        return threads, results
 
     def serve(self, *flags):
         process = self.start("serve", "m", *flags)
