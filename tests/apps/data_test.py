@@ -6,11 +6,11 @@ from support import World, main
 
 
 class Data(World):
-    def corpus(self, *data):
+    def corpus(self, *data, more=()):
         """Trains a step; returns what was said of the text, and notices."""
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--out", "out", "--json", "--training.steps",
-            1, *(a for d in data for a in ("--data", d))))
+            1, *more, *(a for d in data for a in ("--data", d))))
         said = [e["text"] for e in events if e["event"] == "corpus"]
         return said[0], [e["text"] for e in events if e["event"] == "notice"]
 
@@ -122,9 +122,9 @@ class Data(World):
     def test_what_is_hidden_is_read_if_asked_for(self):
         self.write_text_files()
         self.write("text/.notes", "the words " * 999)
-        train = ["train", self.tiny_run(), "--data", "text", "--out", "out",
-                 "--training.steps", 1, "--data.hidden", "true"]
-        self.assertIn("text: 13 files, ", self.run_shoal(*train).stderr)
+        line, notices = self.corpus("text", more=("--data.hidden", "true"))
+        self.assertIn("text: 13 files, ", line)
+        self.assertEqual([n for n in notices if "hidden" in n], [])
         self.succeed("audit", "out")
         record = self.folder / "out/run.json"
         old = json.loads(record.read_text())
