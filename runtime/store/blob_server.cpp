@@ -21,10 +21,11 @@ void blob_server::serve(const peer_id& from, const blob_request& request,
       a->chunk.number = request.number;
       a->chunk.digest = request.digest;
       a->chunk.offset = request.offset;
+      if (request.on_disk && !blobs->pledge(request.digest))
+        return;
       std::error_code error;
       const auto found = blobs->read(request.digest, error);
-      if (!found || request.offset > found->bytes().size()
-          || (request.on_disk && blobs->in_memory(request.digest)))
+      if (!found || request.offset > found->bytes().size())
         return;
       const auto bytes = found->bytes().subspan(request.offset);
       if (request.plan != 0) {

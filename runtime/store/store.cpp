@@ -3,6 +3,7 @@
 #include "runtime/core/text/hex.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/files/sha256.hpp"
+#include "runtime/store/held_blobs.hpp"
 #include "runtime/store/loaded_blob.hpp"
 #include "runtime/store/parts.hpp"
 #include "runtime/store/spare_store.hpp"
@@ -38,9 +39,8 @@ public:
               bool memory_will_do);
   /// Only in memory.
   explicit disk_writer(disk_store& home)
-    : home_(home),
-      refused_(std::make_error_code(std::errc::no_space_on_device)),
-      copy_(std::in_place) {}
+    : home_(home), refused_(std::make_error_code(std::errc::not_enough_memory)),
+      copy_(std::in_place), passes_(true) {}
   ~disk_writer() override {
     fd_.close();
     const bool stays = part_ && bytes_ > 0 && !error_ && !refused_;
@@ -83,6 +83,7 @@ private:
   std::error_code refused_;  ///< by the disk
   /// The complete data, if memory is allowed to hold it.
   std::optional<std::vector<std::byte>> copy_;
+  const bool passes_ = false;
   bool committed_ = false;
 };
 
@@ -105,7 +106,7 @@ public:
   }
 
   std::uint64_t size(const blob_digest& digest) const override {
-    if (const auto held = in_memory_at(digest))
+    if (const auto held = held_.at(digest))
       return held->bytes().size();
     std::error_code none;
     const auto bytes = fs::file_size(path_of(digest), none);
@@ -123,18 +124,18 @@ public:
   std::unique_ptr<blob_writer> write() override { return writer(false); }
 
   std::unique_ptr<blob_writer> write_of(const blob_digest& digest) override {
-    if (memory_only(digest))
+    if (held_.passes(digest))
       return std::make_unique<disk_writer>(*this);
     if (spare_in_use_)
-      return writer(needed(digest));
+      return writer(held_.needed(digest));
     used_ -= parts_.remove_old();
     const std::uint64_t begun = parts_.bytes(digest);
     auto part = parts_.begin(digest); // without those
     if (part)
       used_ -= begun;
     return part ? std::make_unique<disk_writer>(*this, std::move(part),
-                                                needed(digest))
-                : writer(needed(digest));
+                                                held_.needed(digest))
+                : writer(held_.needed(digest));
   }
 
   std::uint64_t begun(const blob_digest& digest) const override {
@@ -145,40 +146,32 @@ public:
     auto part = parts_.go_on(digest);
     if (!part)
       return nullptr;
-    auto writer =
-      std::make_unique<disk_writer>(*this, std::move(part), needed(digest));
+    auto writer = std::make_unique<disk_writer>(*this, std::move(part),
+                                                held_.needed(digest));
     return writer->take_begun() ? nullptr : std::move(writer);
   }
 
   void may_stay_in_memory(const blob_digest& digest) override {
-    std::lock_guard lock(mutex_);
-    needed_.insert(digest);
+    held_.need(digest);
   }
-
   void stay_in_memory(const blob_digest& digest) override {
-    std::lock_guard lock(mutex_);
-    memory_only_.insert(digest);
+    held_.let_pass(digest);
   }
-
+  void belongs_on_disk(const blob_digest& digest) override {
+    held_.belongs_on_disk(digest);
+  }
+  void let_go(const blob_digest& digest) override { held_.let_go(digest); }
   bool in_memory(const blob_digest& digest) const override {
-    return in_memory_at(digest) != nullptr;
+    return held_.at(digest) != nullptr;
   }
 
   void settle() override {
-    std::unique_lock lock(mutex_);
-    auto all = in_memory_;
-    for (const blob_digest& digest : memory_only_)
-      all.erase(digest);
-    lock.unlock();
-    for (const auto& [digest, held] : all) {
+    for (const auto& [digest, held] : held_.to_settle()) {
       const auto to_disk = writer(false);
       blob_digest made{};
       if (to_disk->append(held->bytes()) || to_disk->commit(made, digest))
         continue;
-      std::unique_lock guard(mutex_);
-      const bool wanted = in_memory_.erase(digest) > 0;
-      guard.unlock();
-      if (!wanted) // removed in the meantime
+      if (!held_.settled(digest))
         static_cast<void>(remove(digest));
     }
   }
@@ -186,7 +179,7 @@ public:
   std::shared_ptr<const blob>
   read(const blob_digest& digest, std::error_code& error) override {
     error = {};
-    if (auto held = in_memory_at(digest))
+    if (auto held = held_.at(digest))
       return held;
     const auto path = path_of(digest);
     auto found = map_blob(path, error);
@@ -229,13 +222,10 @@ public:
   }
 
   std::error_code remove(const blob_digest& digest) override {
-    bool held = false;
+    const bool held = held_.forget(digest);
     {
       std::lock_guard lock(mutex_);
       verified_.erase(digest);
-      needed_.erase(digest);
-      memory_only_.erase(digest);
-      held = in_memory_.erase(digest) > 0;
     }
     remove_part(digest);
     const fs::path path = path_of(digest);
@@ -253,14 +243,27 @@ public:
     return {};
   }
 
+  bool pledge(const blob_digest& digest) override {
+    const std::lock_guard lock(pledging_);
+    if (!store::pledge(digest))
+      return false;
+    held_.pledge(digest, std::chrono::steady_clock::now());
+    return true;
+  }
+
+  std::error_code remove_unless_pledged(const blob_digest& digest) override {
+    const std::lock_guard lock(pledging_);
+    return held_.pledged(digest, std::chrono::steady_clock::now())
+             ? make_error_code(std::errc::device_or_resource_busy)
+             : remove(digest);
+  }
+
   std::vector<blob_digest> list() const override {
     std::vector<blob_digest> found;
     list_in(folder_, found);
     if (spare_in_use_)
       list_in(spare_, found);
-    std::lock_guard lock(mutex_);
-    for (const auto& [digest, held] : in_memory_)
-      found.push_back(digest);
+    held_.list(found);
     return found;
   }
 
@@ -320,18 +323,7 @@ public:
   disk_meter::reading activity() const override { return meter_.read(); }
   disk_meter& meter() { return meter_; }
 
-  /// @returns false beyond memory_bytes_max
-  bool hold(const blob_digest& digest, std::vector<std::byte> bytes) {
-    const auto held = blob_of(std::move(bytes));
-    std::lock_guard lock(mutex_);
-    std::uint64_t sum = held->bytes().size();
-    for (const auto& [other, blob] : in_memory_)
-      sum += other == digest ? 0 : blob->bytes().size();
-    if (sum > memory_bytes_max)
-      return false;
-    in_memory_.insert_or_assign(digest, held);
-    return true;
-  }
+  held_blobs& held() { return held_; }
 
   /// Gives a synced file its name.
   std::error_code adopt(const fs::path& file, const blob_digest& digest) {
@@ -416,22 +408,6 @@ private:
                                          memory_will_do);
   }
 
-  bool needed(const blob_digest& digest) const {
-    std::lock_guard lock(mutex_);
-    return needed_.contains(digest);
-  }
-
-  bool memory_only(const blob_digest& digest) const {
-    std::lock_guard lock(mutex_);
-    return memory_only_.contains(digest);
-  }
-
-  std::shared_ptr<const blob> in_memory_at(const blob_digest& digest) const {
-    std::lock_guard lock(mutex_);
-    const auto at = in_memory_.find(digest);
-    return at == in_memory_.end() ? nullptr : at->second;
-  }
-
   /// The hash of a file as it is read from the disk.
   blob_digest hash_of(std::span<const std::byte> bytes) {
     disk_meter::piece at_work(meter_, bytes.size());
@@ -470,9 +446,8 @@ private:
   mutable std::mutex mutex_;
   /// Blobs that this process has read or written completely; one entry each.
   std::set<blob_digest> verified_;
-  std::set<blob_digest> needed_;      ///< memory may hold these
-  std::set<blob_digest> memory_only_; ///< the disk must not
-  std::map<blob_digest, std::shared_ptr<const blob>> in_memory_;
+  held_blobs held_;
+  std::mutex pledging_; ///< no pledge is made while a blob is removed
 };
 
 disk_writer::disk_writer(disk_store& home, fs::path file, bool memory_will_do)
@@ -528,7 +503,7 @@ std::error_code disk_writer::count(std::span<const std::byte> bytes) {
   if (bytes_ > store::blob_bytes_max)
     return error_ = errc::too_large;
   hash_.add(bytes);
-  if (copy_ && bytes_ > store::memory_bytes_max)
+  if (copy_ && bytes_ > home_.held().bytes_max(passes_))
     copy_.reset();
   if (copy_)
     copy_->insert(copy_->end(), bytes.begin(), bytes.end());
@@ -568,7 +543,7 @@ disk_writer::commit(blob_digest& digest,
     return errc::corrupt;
   if (!refused_)
     refuse(sync_and_adopt(digest));
-  if (!refused_ || !copy_ || !home_.hold(digest, std::move(*copy_)))
+  if (!refused_ || !copy_ || !home_.held().hold(digest, std::move(*copy_)))
     return refused_;
   return {};
 }

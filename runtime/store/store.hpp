@@ -68,10 +68,15 @@ public:
   /// cannot do without. Until the process ends, the store treats it like any
   /// other blob.
   virtual void may_stay_in_memory(const core::blob_digest&) {}
-  /// The same without a look at the disk, which others' data need: until remove().
+  /// The same without a look at the disk, which others' data need: until let_go(),
+  /// remove() or belongs_on_disk(). The limit is another (held_blobs.hpp).
   virtual void stay_in_memory(const core::blob_digest& digest) {
     may_stay_in_memory(digest);
   }
+  /// What was to stay in memory is data of this node now: settle() writes it.
+  virtual void belongs_on_disk(const core::blob_digest&) {}
+  /// Drops a blob if it was to stay in memory; else does nothing.
+  virtual void let_go(const core::blob_digest&) {}
   /// Like write(), for a blob of this name. The written bytes remain without
   /// commit(), also after this process, unless the disk refused some.
   virtual std::unique_ptr<blob_writer> write_of(const core::blob_digest&) {
@@ -98,6 +103,17 @@ public:
   /// Whether a blob of that name was corrupt and has not been written again.
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
+  /// For another peer, which may remove its copy now: for pledged_for,
+  /// remove_unless_pledged() keeps this one.
+  /// @returns whether the disk has the blob
+  virtual bool pledge(const core::blob_digest& digest) {
+    return contains(digest) && !in_memory(digest);
+  }
+  /// @returns std::errc::device_or_resource_busy if it is pledged
+  [[nodiscard]] virtual std::error_code
+  remove_unless_pledged(const core::blob_digest& digest) {
+    return remove(digest);
+  }
   virtual std::vector<core::blob_digest> list() const = 0;
   /// The file system of the store, for this user, or what the store may take of
   /// it. All 0: not known.
@@ -127,6 +143,9 @@ public:
   /// A disk that has refused to write is taken for full for this long, whatever it
   /// says of its room.
   static constexpr std::chrono::seconds full_after_refusal{60};
+
+  /// Twice the time in which a peer acts on a pledge.
+  static constexpr std::chrono::seconds pledged_for{60};
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
   static constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 30;

@@ -1,6 +1,7 @@
 // tests/runtime/store/store_test.cpp -- blobs keep their bytes and names.
 #include "runtime/core/errc.hpp"
 #include "runtime/files/sha256.hpp"
+#include "runtime/store/held_blobs.hpp"
 #include "runtime/store/parts.hpp"
 #include "runtime/store/spare_store.hpp"
 #include "tests/support/folder.hpp"
@@ -475,6 +476,76 @@ BOOST_AUTO_TEST_CASE(memory_is_for_what_is_needed_and_not_corrupt) {
   BOOST_TEST(!s->contains(digest));
   w = s->write_of(sha256(bytes_of(other)));
   BOOST_TEST((w->append(bytes_of(other)) == std::errc::file_too_large));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_to_pass_is_written_once_it_is_kept) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text(5000, 'x');
+  const blob_digest digest = sha256(bytes_of(text));
+  s->stay_in_memory(digest);
+  blob_digest none{};
+  auto writer = s->write_of(digest);
+  BOOST_TEST(!writer->append(bytes_of(text)));
+  BOOST_TEST(!writer->commit(none, digest));
+  s->belongs_on_disk(digest);
+  s->let_go(digest); // too late
+  BOOST_TEST(s->in_memory(digest));
+  s->settle();
+  BOOST_TEST(!s->in_memory(digest));
+  BOOST_TEST(std::filesystem::exists(file_of(f.path, digest)));
+}
+
+BOOST_AUTO_TEST_CASE(only_what_passes_is_let_go) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string needed(5000, 'x'), passing(5000, 'y');
+  blob_digest none{};
+  s->may_stay_in_memory(sha256(bytes_of(needed)));
+  s->stay_in_memory(sha256(bytes_of(passing)));
+  {
+    const full_disk full;
+    for (const std::string& text : {needed, passing}) {
+      auto writer = s->write_of(sha256(bytes_of(text)));
+      BOOST_TEST(!writer->append(bytes_of(text)));
+      BOOST_TEST(!writer->commit(none, sha256(bytes_of(text))));
+    }
+  }
+  for (const std::string& text : {needed, passing})
+    s->let_go(sha256(bytes_of(text)));
+  BOOST_TEST(s->list() == std::vector{sha256(bytes_of(needed))});
+  s->let_go(put(*s, "on the disk"));
+  BOOST_TEST(s->list().size() == 2u);
+}
+
+// Two peers that see different keepers of a blob could both remove it.
+BOOST_AUTO_TEST_CASE(a_pledged_blob_stays) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const blob_digest pledged = put(*s, "pledged"), other = put(*s, "other");
+  BOOST_TEST(s->pledge(pledged));
+  BOOST_TEST(!s->pledge(sha256(bytes_of("not here"))));
+  BOOST_TEST(
+    (s->remove_unless_pledged(pledged) == std::errc::device_or_resource_busy));
+  BOOST_TEST(!s->remove_unless_pledged(other));
+  BOOST_TEST(s->list() == std::vector{pledged});
+  s->stay_in_memory(other);
+  auto writer = s->write_of(other);
+  blob_digest none{};
+  BOOST_TEST(!writer->append(bytes_of("other")));
+  BOOST_TEST(!writer->commit(none, other));
+  BOOST_TEST(!s->pledge(other)); // that is not on the disk
+}
+
+BOOST_AUTO_TEST_CASE(a_pledge_ends) {
+  held_blobs held;
+  const blob_digest blob{1};
+  const held_blobs::time now{};
+  held.pledge(blob, now);
+  held.pledge(blob, now + std::chrono::seconds(1));
+  const auto end = now + std::chrono::seconds(1) + store::pledged_for;
+  BOOST_TEST(held.pledged(blob, end - std::chrono::nanoseconds(1)));
+  BOOST_TEST(!held.pledged(blob, end));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_code) {
