@@ -35,7 +35,8 @@ look look_at_unusable(const core::blob_digest& d, runtime::store& blobs) {
   return {std::nullopt, error};
 }
 
-look look_at(const blob_set::part& p, runtime::store& blobs) {
+look look_at(const blob_set::part& p, const blob_set& set,
+             runtime::store& blobs) {
   if (!blobs.contains(p.manifest))
     return {p.manifest, {}};
   auto m = read_manifest(p.manifest, blobs);
@@ -47,7 +48,8 @@ look look_at(const blob_set::part& p, runtime::store& blobs) {
   for (const core::blob_digest& d : chosen->unread)
     return look_at_unusable(d, blobs);
   for (const manifest_file& f : chosen->files)
-    if (!blobs.contains(f.digest))
+    if (!blobs.contains(f.digest)
+        && !(set.leave_out_passing && set.only_passes(f.digest)))
       return {f.digest, {}};
   return {};
 }
@@ -102,7 +104,7 @@ look look_at(const blob_set& set, runtime::store& blobs) {
     if (const look l = look_at(s, blobs); l.missing || l.wrong)
       return l;
   for (const blob_set::part& p : set.parts)
-    if (const look l = look_at(p, blobs); l.missing || l.wrong)
+    if (const look l = look_at(p, set, blobs); l.missing || l.wrong)
       return l;
   return {};
 }
@@ -189,8 +191,8 @@ void go_on(const std::shared_ptr<fetching>& f) {
 /// Fetches the next single blob, or goes on when the last one has come.
 void fetch_single(const std::shared_ptr<fetching>& f) {
   std::unique_lock lock(f->mutex);
-  const bool ends = f->set.as_many_as_there_are ? refused_by_disk(f->error)
-                                                : bool(f->error);
+  const bool ends =
+    f->set.as_many_as_there_are ? refused_by_disk(f->error) : bool(f->error);
   if (!ends && f->next < f->missing.size()) {
     const core::blob_digest blob = f->missing[f->next++];
     lock.unlock();

@@ -27,7 +27,7 @@ class context;
 namespace shoal::actors {
 
 struct blob_set {
-  std::vector<core::blob_digest> blobs;     ///< single ones
+  std::vector<core::blob_digest> blobs; ///< single ones
   /// Fetches the single ones that there are before it fails for others.
   bool as_many_as_there_are = false;
   std::vector<core::blob_digest> manifests; ///< with all their files
@@ -54,6 +54,7 @@ struct blob_set {
   bool memory_will_do = false; ///< if the own disk refuses
   /// Which blobs must be held in memory, since the disk is for others; any thread.
   std::function<bool(const core::blob_digest&)> only_passes;
+  bool leave_out_passing = false; ///< of `parts`: fetches none of these
 };
 
 /// Whether the store has everything in `set`.

@@ -218,6 +218,7 @@ void file_keeper::look_again() {
         return all->files[a].bytes > all->files[b].bytes;
       });
       std::uint64_t absent = 0;
+      bool held = false; // in memory, and kept
       for (const std::size_t i : order) {
         const core::model_file& f = all->files[i];
         const bool here = blobs.contains(f.digest);
@@ -230,11 +231,17 @@ void file_keeper::look_again() {
           ++found->kept;
           found->kept_bytes += f.bytes;
         }
-        if (kept && !here) // what is in memory now goes, and comes again
+        if (kept && blobs.in_memory(f.digest)) {
+          blobs.belongs_on_disk(f.digest);
+          held = true;
+        }
+        if (kept && !here)
           found->missing.emplace_back(f.digest, at);
         else if (here && !kept && !at.empty() && !blobs.in_memory(f.digest))
           found->removable.emplace_back(f.digest, at);
       }
+      if (held)
+        blobs.settle();
       found->files = all->files.size();
       const runtime::store::space room = blobs.room();
       found->short_of_room = room.all_bytes > 0 && room.to_fill() < absent;
@@ -326,6 +333,8 @@ void file_keeper::remove_some(const look& found) {
   if (std::exchange(removing_, true))
     return;
   struct asked {
+    const std::chrono::steady_clock::time_point at =
+      std::chrono::steady_clock::now();
     std::mutex mutex;
     std::size_t left = 0;
     std::map<blob_digest, bool> everywhere;
@@ -351,6 +360,11 @@ void file_keeper::remove_some(const look& found) {
               if (everywhere)
                 files.push_back(f);
           }
+          // Their keepers have pledged to keep them.
+          const bool late = std::chrono::steady_clock::now() - all->at
+                            > runtime::store::pledged_for / 2;
+          if (late)
+            files.clear();
           post([this, files = std::move(files)] { remove(files); });
         });
 }
@@ -371,7 +385,7 @@ void file_keeper::remove(std::vector<blob_digest> files) {
         wanted = needed->of_others(*node, *others, core::island_id{});
       for (const blob_digest& f : files)
         if (!wanted.contains(f) && share->only_passes(f))
-          static_cast<void>(node->blobs().remove(f));
+          static_cast<void>(node->blobs().remove_unless_pledged(f));
     },
     [this, post = post_] {
       post([this] {

@@ -82,10 +82,14 @@ void served_weights::load_next() {
     }
     if (++ahead > units_ahead)
       return;
-    // Its own fetch() finds the files here, or joins this one.
-    if (prefetched_.insert(unit).second)
-      fetch_all(node_, files_of(unit), holders_of(unit),
+    // Its own fetch() finds the files here, or joins this one. Files that only
+    // pass wait for it: they would take the memory that the current unit needs.
+    if (prefetched_.insert(unit).second) {
+      blob_set set = files_of(unit);
+      set.leave_out_passing = true;
+      fetch_all(node_, std::move(set), holders_of(unit),
                 [](std::error_code) {});
+    }
   }
 }
 
@@ -200,14 +204,15 @@ void served_weights::read(model::unit_index unit) {
 }
 
 /// A loaded unit shares the files that were held in memory for it. The store lets go
-/// of those that no other unit waits for.
+/// of those that no other unit waits for, and that are not kept here by now.
 void served_weights::drop_passed(model::unit_index unit) {
   std::vector<std::string> next;
   for (const model::unit_index u : wanted_)
     if (!units_.contains(u))
       std::ranges::move(tensors_of(*layout_, u), std::back_inserter(next));
   node_.disk().submit(
-    [node = &node_, manifest = manifest_, next = std::move(next),
+    [node = &node_, manifest = manifest_, share = share_,
+     next = std::move(next),
      loaded = tensors_of(*layout_, unit)](kernels::backend&) {
       runtime::store& blobs = node->blobs();
       const auto listed = read_manifest(manifest, blobs);
@@ -218,11 +223,11 @@ void served_weights::drop_passed(model::unit_index unit) {
       if (!files || !others)
         return;
       for (const manifest_file& f : files->files)
-        if (blobs.in_memory(f.digest)
+        if (share->only_passes(f.digest)
             && std::ranges::find(others->files, f.digest,
                                  &manifest_file::digest)
                  == others->files.end())
-          static_cast<void>(blobs.remove(f.digest));
+          blobs.let_go(f.digest);
     },
     {});
 }
