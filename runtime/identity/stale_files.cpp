@@ -263,7 +263,7 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
       out.push_back({kind::socket, socket, true,
                      "socket " + socket.string() + " of a node that is dead"});
   for (const char* prefix :
-       {train_folder, chaos_folder, bench_folder, embedded_folder})
+       {train_folder, chaos_folder, bench_folder, embedded_folder, gguf_folder})
     for (const fs::path& folder : abandoned(in.temp, prefix))
       out.push_back({kind::folder, folder, true,
                      "folder " + folder.string()
