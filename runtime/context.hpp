@@ -31,6 +31,7 @@ class context;
 class device_queue;
 class job_log;
 class link_hub;
+class metric_page;
 class store;
 class timeline;
 class training_operations;
@@ -151,6 +152,9 @@ public:
   /// The supervisor reports that no job needs anything on this node any more,
   /// so that a leaving node may go.
   virtual void released() = 0;
+
+  /// Adds what is known of this node: peers, links, jobs. Any thread.
+  virtual void add_metrics(metric_page& /*to*/) const {}
 
   /// Writes a line "[stage] ..." to the node's log.
   virtual void say(const std::string& line) = 0;

@@ -56,6 +56,7 @@ FLOORS = [
     ["runtime/identity"],
     ["runtime/control"],
     ["runtime/node/state"],
+    ["runtime/node/status"],
     ["runtime/node/requests"],
     ["runtime/node"],
     ["actors/pch", "actors/training"],

@@ -81,6 +81,7 @@ private:
     std::set<core::stream_id> streams;
     std::vector<core::stream_ask> asks; ///< by choice
     core::nanoseconds came = 0;
+    core::nanoseconds first_token_after = 0;
     bool slow = false; ///< its client was, at some time
   };
   struct stream {
@@ -292,7 +293,9 @@ private:
       return;
     const stream s = at->second;
     request& r = requests_.at(s.request);
-    counts_.tokens += e.tokens.size();
+    counted_.generated(e.tokens.size());
+    if (!e.tokens.empty() && r.first_token_after == 0)
+      r.first_token_after = steady_now() - r.came;
     if (e.end != core::stream_end::none) {
       streams_.erase(at);
       r.streams.erase(e.stream);
@@ -341,8 +344,7 @@ private:
     const auto at = requests_.find(id);
     if (at == requests_.end())
       return;
-    ++counts_.clients_gone;
-    log(at->second, "the client has gone");
+    log(at->second, ended_request::client_gone, "the client has gone");
     forget(at);
   }
 
@@ -351,13 +353,14 @@ private:
     if (at == requests_.end())
       return;
     at->second.answer->fail(why);
-    log(at->second, std::to_string(why.status) + ": " + why.message);
+    log(at->second, why.status,
+        std::to_string(why.status) + ": " + why.message);
     forget(at);
   }
 
   void over(std::uint64_t id) {
     const auto at = requests_.find(id);
-    log(at->second, "200");
+    log(at->second, 200, "200");
     forget(at);
   }
 
@@ -368,17 +371,21 @@ private:
       drop_stream(r, s);
   }
 
-  void log(const request& r, const std::string& how) {
-    const auto ms = (steady_now() - r.came) / 1'000'000;
+  void log(const request& r, unsigned status, const std::string& how) {
+    const core::nanoseconds all = steady_now() - r.came;
+    counted_.ended(r.model->name(),
+                   {status, r.answer->prompt_tokens(), r.answer->tokens(),
+                    r.first_token_after, all});
     told(*r.model, r.answer->exchange(),
          std::to_string(r.answer->prompt_tokens()) + " + "
            + std::to_string(r.answer->tokens()) + " tokens in "
-           + std::to_string(ms) + " ms: " + how);
+           + std::to_string(all / 1'000'000) + " ms: " + how);
   }
 
   void refuse(runtime::http_exchange& x, const served_model& model,
               const openai::api_error& why) {
     x.respond(why);
+    counted_.ended(model.name(), {why.status});
     told(model, x, std::to_string(why.status) + ": " + why.message);
   }
 
@@ -436,8 +443,8 @@ private:
       return;
     }
     if (m.what > http_question::apply_template)
-      return answer(m.what, *m.exchange, models_, counts_);
-    ++counts_.requests;
+      return answer(m.what, *m.exchange, models_, counted_, node_);
+    counted_.asked();
     const std::size_t bytes = m.exchange->request().body.size();
     if (prompts_waiting_ >= prompts_waiting_max
         || (prompts_waiting_ > 0
@@ -530,7 +537,7 @@ private:
     const bool scored = r.answer->wants_scores();
     if (max_tokens == 0 && !scored) {
       r.answer->finish_at_once();
-      log(r, "200");
+      log(r, 200, "200");
       return;
     }
     const std::uint64_t client =
@@ -577,7 +584,7 @@ private:
   std::map<core::stream_id, stream> streams_;
   std::uint64_t last_; ///< request or stream; another start has other ones
   std::uint64_t notes_ = 0;
-  gateway_counts counts_;
+  gateway_metrics counted_;
   bool ticking_ = false;
   std::size_t prompts_waiting_ = 0; ///< with the thread for prompts
   std::size_t prompt_bytes_ = 0;    ///< of their requests

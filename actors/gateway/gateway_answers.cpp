@@ -53,7 +53,8 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
 } // namespace
 
 void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_counts& counts) {
+            const served_models& models, const gateway_metrics& counted,
+            const runtime::context& node) {
   switch (what) {
   case http_question::models:
     return answer_models(x, models);
@@ -62,8 +63,11 @@ void answer(http_question what, runtime::http_exchange& x,
   case http_question::ready:
     return answer_ready(x, models);
   default:
-    x.respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
-              metrics_text(counts, models));
+    runtime::metric_page page(what == http_question::metrics_of_vllm);
+    counted.add(models, page);
+    node.add_metrics(page);
+    x.respond(200, {{"Content-Type", runtime::metric_page::content_type}},
+              page.text());
   }
 }
 

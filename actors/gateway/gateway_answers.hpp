@@ -17,7 +17,8 @@ using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
 
 /// @pre `what` is one of those after apply_template
 void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_counts& counts);
+            const served_models& models, const gateway_metrics& counted,
+            const runtime::context& node);
 
 /// What a client is told where a stream has ended without its tokens; nothing for
 /// other ends.

@@ -1,6 +1,7 @@
 // apps/cli/reference.cpp -- makes each chapter from its table.
 #include "apps/cli/reference.hpp"
 
+#include "actors/gateway/gateway_metrics.hpp"
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/help_format.hpp"
 #include "apps/common/json_documents.hpp"
@@ -9,7 +10,8 @@
 #include "apps/plan/view_file.hpp"
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/node_metrics.hpp"
+#include "runtime/node/status/status.hpp"
 #include "runtime/observe/tensorboard.hpp"
 
 #include <algorithm>
@@ -325,6 +327,24 @@ void add_metrics(page& to) {
        std::string(t.meaning)});
 }
 
+/// Of Prometheus.
+void add_scraped(page& to) {
+  page_part part{false,
+                 "GET /metrics",
+                 {"Every node answers Prometheus at `/metrics` of its `--http` "
+                  "address. With `--metrics-compat vllm` some have the name of "
+                  "vLLM besides."},
+                 {{"name", "type", "labels", "name of vLLM", "meaning"}, {}}};
+  const char* const types[] = {"counter", "gauge", "histogram"};
+  for (const auto* kinds :
+       {&actors::gateway_metric_kinds(), &runtime::node_metric_kinds()})
+    for (const runtime::metric_kind& k : *kinds)
+      part.table.rows.push_back(
+        {k.name, types[std::size_t(k.type)], k.labels,
+         k.vllm == nullptr ? "" : std::string("`") + k.vllm + "`", k.help});
+  to.parts.push_back(std::move(part));
+}
+
 void add_exit_codes(page& to) {
   to.parts.push_back(
     {true, "Exit codes", {exit_codes_note}, {{"code", "name", "meaning"}, {}}});
@@ -353,6 +373,7 @@ page make_reference(const CLI::App& app) {
   add_view_file(out);
   add_json(out);
   add_metrics(out);
+  add_scraped(out);
   add_exit_codes(out);
   return out;
 }

@@ -15,6 +15,12 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
     where
       + "file with the hashes of the keys that clients must have; needed "
         "for an address other than loopback (default: none)");
+  c.add_option("--metrics-compat", o.metrics_compat,
+               where
+                 + "whose names /metrics has besides, for dashboards that "
+                   "exist (default: none)")
+    ->type_name("vllm")
+    ->check(CLI::IsMember({"vllm"}));
 }
 
 void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {

@@ -5,7 +5,7 @@
 #include "runtime/control/unix_socket.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/jobs/job_journal.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/status.hpp"
 #include "runtime/wire/codec.hpp"
 #include "runtime/wire/messages.hpp"
 #include "tests/runtime/control/asked_node.hpp"
