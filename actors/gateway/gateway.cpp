@@ -512,6 +512,8 @@ private:
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              text_request asked, const std::shared_ptr<served_model>& model) {
+    if (const auto why = why_not_begun(*view_, *model))
+      return refuse(*x, *model, *why);
     openai::completion_head head;
     const std::uint64_t id = ++last_;
     head.chat = asked.chat;

@@ -72,6 +72,15 @@ void answer(http_question what, runtime::http_exchange& x,
 }
 
 std::optional<openai::api_error>
+why_not_begun(const core::view& v, const served_model& model) {
+  const core::job_entry* entry = core::find_job(v, model.entry().id);
+  if (entry == nullptr || !core::is_draining(*entry))
+    return std::nullopt;
+  return openai::unavailable(
+    "the model \"" + model.name() + "\" is about to end", 1);
+}
+
+std::optional<openai::api_error>
 why_ended(core::stream_end end, const served_version& version) {
   switch (end) {
   case core::stream_end::too_long:

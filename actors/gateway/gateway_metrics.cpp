@@ -15,8 +15,8 @@ constexpr metric_kind answers{
   "ended requests by status of HTTP; 499: the client has gone",
   "model_name, status"};
 constexpr metric_kind made{"shoal_generated_tokens_total", counter,
-                                "tokens generated for clients of this node", "",
-                                "vllm:generation_tokens_total"};
+                           "tokens generated for clients of this node", "",
+                           "vllm:generation_tokens_total"};
 constexpr metric_kind prompts{"shoal_prompt_tokens_total", counter,
                               "tokens of prompts of ended requests",
                               "model_name", "vllm:prompt_tokens_total"};
@@ -131,7 +131,7 @@ void gateway_metrics::add(
 
 const std::vector<metric_kind>& gateway_metric_kinds() {
   static const std::vector<metric_kind> all{
-    requests, answers, made,  prompts,        first_token, each_token,
+    requests, answers, made,       prompts,        first_token, each_token,
     request,  streams, model_step, ready,          in_pipeline, running,
     queued,   pages,   usage,      waiting_tokens, guessed,     accepted};
   return all;
