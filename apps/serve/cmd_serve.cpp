@@ -116,7 +116,13 @@ private:
         return sent.why();
       entry.origin = sent->manifest;
       entry.origin_bytes = sent->bytes;
-      return model::done{};
+      if (!passes_)
+        return model::done{};
+      core::job_entry job = entry;
+      job.submitter = node_;
+      const std::string why =
+        core::cannot_be_kept(view_, job, passed.weight_files(), node_);
+      return why.empty() ? model::status(model::done{}) : failure{why};
     };
     const std::string name = name_of_files(o_.model);
     if (auto sent = submit(*config, name, upload, *bytes); !sent)
@@ -326,14 +332,15 @@ private:
     entry.user = user_at_host();
     entry.origin_bytes = bytes;
     if (const auto status = parse_status(text)) {
-      const core::view v = view_of(*status);
-      if (const std::string why = core::never_fits(v, entry); !why.empty())
+      view_ = view_of(*status);
+      if (const std::string why = core::never_fits(view_, entry); !why.empty())
         return failure{why}; // before a model is uploaded, which may take long
-      for (const core::member& m : v.members)
-        passes_ = passes_
-                  || (core::to_hex(m.id.peer) == text_of(*status, "self")
-                      && m.device.disk_bytes > 0
-                      && m.device.disk_bytes < bytes + bytes / 16);
+      for (const core::member& m : view_.members)
+        if (core::to_hex(m.id.peer) == text_of(*status, "self")) {
+          node_ = m.id.peer;
+          passes_ =
+            m.device.disk_bytes > 0 && m.device.disk_bytes < bytes + bytes / 16;
+        }
     }
     if (auto given = weights(entry); !given)
       return given;
@@ -428,7 +435,9 @@ private:
   std::string name_, endpoint_;
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
-  bool passes_ = false; ///< the node has no room for the whole model
+  core::view view_;      ///< before it was submitted
+  core::peer_id node_{}; ///< the one that takes the files
+  bool passes_ = false;  ///< the node has no room for the whole model
   bool unheard_ = false; ///< nobody was there to end the job
 };
 

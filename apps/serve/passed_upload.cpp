@@ -25,7 +25,9 @@ model::result<uploaded_model> passed_upload::list() {
   std::string last; // the manifest
   const put_pieces look = [&](pieces p, core::blob_digest& digest) {
     digest = runtime::sha256_joined(p);
-    files_.push_back({digest, false});
+    files_.push_back({digest, 0, false});
+    for (const auto& piece : p)
+      files_.back().bytes += piece.size();
     last.clear();
     if (p.size() == 1 && p[0].size() <= actors::manifest_bytes_max)
       last.assign(reinterpret_cast<const char*>(p[0].data()), p[0].size());
@@ -45,6 +47,14 @@ model::result<uploaded_model> passed_upload::list() {
     f.is_weights = weights.contains(f.digest);
   if (auto done = put_others(); !done)
     return done.why();
+  return out;
+}
+
+std::vector<core::model_file> passed_upload::weight_files() const {
+  std::vector<core::model_file> out;
+  for (const file& f : files_)
+    if (f.is_weights)
+      out.push_back({f.digest, f.bytes, {}});
   return out;
 }
 

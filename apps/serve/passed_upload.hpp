@@ -13,6 +13,7 @@
 
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
+#include "runtime/core/planning/file_keepers.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,9 @@ public:
   /// @param goes_on asked while the node has no room
   model::status weights(const std::function<bool()>& goes_on);
 
+  /// The weights of the list.
+  [[nodiscard]] std::vector<core::model_file> weight_files() const;
+
 private:
   model::status put_others();
 
@@ -39,6 +43,7 @@ private:
   runtime::client& client_;
   struct file {
     core::blob_digest digest{};
+    std::uint64_t bytes = 0;
     bool is_weights = false;
   };
   std::vector<file> files_; ///< in the order of the upload
