@@ -3,6 +3,7 @@
 #include "actors/job/job.hpp"
 
 #include "actors/job/job_actor.hpp"
+#include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
