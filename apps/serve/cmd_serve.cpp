@@ -24,6 +24,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
@@ -428,7 +429,7 @@ private:
   std::string name_, endpoint_;
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
-  bool passes_ = false; ///< the node has no room for the whole model
+  bool passes_ = false;  ///< the node has no room for the whole model
   bool unheard_ = false; ///< nobody was there to end the job
 };
 

@@ -7,8 +7,8 @@
 // Threads: plain data.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 
 #include <optional>
 #include <string>

@@ -16,8 +16,8 @@
 // Threads: none. Cost: units * replicas, and units * log(units).
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 
 #include <cstdint>
 #include <map>

@@ -7,7 +7,7 @@
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/wire/codec.hpp"
-#include "runtime/wire/messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "tests/runtime/control/asked_node.hpp"
 #include "tests/runtime/node/swarm.hpp"
 

@@ -5,7 +5,7 @@
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/wire/cluster.pb.h"
 #include "runtime/wire/job.pb.h"
-#include "runtime/wire/messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "runtime/wire/node.pb.h"
 #include "runtime/wire/serve.pb.h"
 

@@ -61,6 +61,7 @@
 // Limits:  job_messages.hpp; blobs_told_max below; the parts.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job/state/arrival_hold.hpp"
 #include "runtime/core/training/job/state/checkpoint_rounds.hpp"
 #include "runtime/core/training/job/state/digest_rounds.hpp"
@@ -75,7 +76,6 @@
 #include "runtime/core/training/job/state/step_votes.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
-#include "runtime/core/view.hpp"
 
 #include <map>
 #include <optional>
