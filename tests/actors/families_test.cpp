@@ -8,6 +8,7 @@
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "tests/actors/job_fixture.hpp"
+#include "kernels/backend.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

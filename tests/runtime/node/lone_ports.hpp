@@ -6,6 +6,7 @@
 
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/observe/timeline.hpp"
+#include "runtime/core/planning/plan.hpp"
 
 #include <cstdlib>
 #include <string>

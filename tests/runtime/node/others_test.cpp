@@ -2,6 +2,7 @@
 #include "runtime/discovery/apart_nodes.hpp"
 #include "runtime/node/state/absent_peers.hpp"
 #include "runtime/work/capped_map.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -6,6 +6,7 @@
 
 #include "runtime/control/client.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 #include "runtime/core/training/data_order.hpp"
 #include "runtime/observe/training_operations.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
+#include "kernels/backend.hpp"
 
 #include <boost/test/unit_test.hpp>
 
