@@ -30,7 +30,6 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/core/job_entry.hpp"
 
 #include <atomic>
 #include <fstream>

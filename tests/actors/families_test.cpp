@@ -3,12 +3,12 @@
 // Goal: a family only differs in its block. Stages change no bit of its losses
 // and of the trained model's output; replicas agree to rounding and give the
 // same output.
+#include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/model/decode/generate.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "tests/actors/job_fixture.hpp"
-#include "kernels/backend.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "runtime/control/client.hpp"
-#include "runtime/node/node.hpp"
 #include "runtime/core/view.hpp"
+#include "runtime/node/node.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
