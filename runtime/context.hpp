@@ -8,22 +8,31 @@
 // Errors:  messages to a peer that is not up are dropped: the view tells.
 #pragma once
 
-#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/observe/flight_record.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/fwd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
+
+namespace shoal::core {
+enum class job_state : std::uint8_t; // runtime/core/job_entry.hpp
+struct assignment;                   // runtime/core/assignment.hpp
+struct model_version;                // runtime/core/job_entry.hpp
+struct plan;                         // runtime/core/planning/plan.hpp
+struct view;                         // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::runtime {
 

@@ -12,6 +12,7 @@
 #include "runtime/core/random.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"

@@ -3,15 +3,15 @@
 #include "actors/job/job.hpp"
 
 #include "actors/job/job_actor.hpp"
+#include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
 #include "runtime/observe/training_operations.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
-
-#include <caf/all.hpp>
 
 #include <algorithm>
 #include <chrono>

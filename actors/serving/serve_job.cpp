@@ -8,7 +8,9 @@
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/assignment.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/serving/pipeline.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/work/are_you_there.hpp"

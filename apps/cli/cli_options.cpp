@@ -7,7 +7,7 @@
 #include "apps/cli/command_set.hpp"
 #include "apps/cli/reference.hpp"
 #include "runtime/jobs/run_config.hpp"
-#include "runtime/wire/messages.hpp" // reply_lines_max
+#include "runtime/wire/client_messages.hpp" // reply_lines_max
 
 #include <cstdlib>
 #include <iterator>

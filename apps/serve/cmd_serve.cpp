@@ -24,6 +24,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 

@@ -3,6 +3,7 @@
 
 #include "apps/train/model_folder.hpp"
 #include "apps/train/run_file.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/decode/paged_cache.hpp"

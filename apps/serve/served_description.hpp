@@ -9,11 +9,14 @@
 
 #include "apps/common/commands.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/jobs/serve_config.hpp"
 
 #include <filesystem>
 #include <string>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+}
 
 namespace shoal::apps {
 

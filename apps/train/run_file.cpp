@@ -412,7 +412,7 @@ std::string user_at_host() {
   return core::shown(
     (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
       + host,
-    core::job_user_bytes_max);
+    core::limits::job_user_bytes_max);
 }
 
 core::job_entry

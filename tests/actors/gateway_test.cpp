@@ -4,6 +4,8 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/serving/version_header.hpp"
 #include "kernels/backend.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/jobs/serve_config.hpp"
 #include "runtime/model/text/tokenizer.hpp"

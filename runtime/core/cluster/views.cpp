@@ -1,7 +1,7 @@
 // runtime/core/cluster/views.cpp -- adopting decided views, proposing others.
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
-#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -6,6 +6,7 @@
 #include "runtime/core/saturating.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -25,7 +25,7 @@
 // quadratic in the files that do not fit where they belong.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <cstdint>
 #include <span>
@@ -33,6 +33,10 @@
 #include <vector>
 
 namespace shoal::core {
+
+struct assignment; // runtime/core/assignment.hpp
+struct job_entry;  // runtime/core/job_entry.hpp
+struct view;       // runtime/core/view.hpp
 
 /// Number of disks that have each file.
 inline constexpr std::size_t copies_kept = 2;

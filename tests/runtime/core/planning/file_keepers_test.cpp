@@ -3,6 +3,7 @@
 #include "runtime/core/planning/file_keepers.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/random.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 
