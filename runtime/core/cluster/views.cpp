@@ -207,7 +207,8 @@ view impl::alone(std::vector<job_entry> jobs, std::vector<assignment> previous,
   v.number = std::min(view_.number + step, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
-  v.removed = view_.removed;
+  // A view that dissolves lists as removed what was only given up.
+  v.removed = view_.dissolved_into ? given_up_removed_ : view_.removed;
   v.key = key_exchange_.keys().to_found_with(view_);
   v.revoked = view_.revoked;
   v.lapsed = view_.lapsed;
