@@ -1,6 +1,7 @@
 // actors/gateway/gateway_answers.cpp -- lists of models, /ready, /metrics.
 #include "actors/gateway/gateway_answers.hpp"
 
+#include "runtime/core/view.hpp"
 #include "runtime/openai/completion_response.hpp"
 
 namespace shoal::actors {

@@ -546,7 +546,8 @@ void job_actor::act(const finished& a) {
       "the run has diverged: the loss or the gradient norm of " + bad
         + " steps in a row was not finite (training.max_bad_steps); their "
           "changes were not applied. Try a lower optimizer.lr, or a "
-          "training.max_norm, and --resume from the last checkpoint");
+          "training.max_norm; --resume goes on from the last checkpoint, if "
+          "there is one");
     return;
   }
   node().propose_end(id(),

@@ -33,7 +33,7 @@ model::result<uploaded_model> passed_upload::list() {
       last.assign(reinterpret_cast<const char*>(p[0].data()), p[0].size());
     return model::status(model::done{});
   };
-  auto out = upload_weights(directory_, look);
+  auto out = upload_weights(directory_, look, part_bytes_);
   if (!out)
     return out;
   const auto listed = actors::parse_manifest(last);
@@ -67,7 +67,7 @@ model::status passed_upload::put_others() {
       return model::status(failure{client_.text()});
     return model::status(model::done{});
   };
-  if (auto done = upload_weights(directory_, put); !done)
+  if (auto done = upload_weights(directory_, put, part_bytes_); !done)
     return done.why();
   return model::done{};
 }
@@ -86,7 +86,7 @@ model::status passed_upload::weights(const std::function<bool()>& goes_on) {
         failure{directory_.string() + ": its files have changed"});
     return model::status(model::done{});
   };
-  if (auto done = upload_weights(directory_, put); !done)
+  if (auto done = upload_weights(directory_, put, part_bytes_); !done)
     return done.why();
   return model::done{};
 }

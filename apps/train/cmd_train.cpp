@@ -28,6 +28,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
@@ -478,7 +479,7 @@ private:
     f.at = client_of(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it
-      f.spare_in = fs::temp_directory_path();
+      f.spare_in = runtime::temporary_folder();
     else
       f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
