@@ -28,7 +28,6 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
-#include "runtime/files/temporary_folder.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 

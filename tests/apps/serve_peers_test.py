@@ -154,7 +154,7 @@ class ServePeers(Serving):
         try:
             self.until("2 pipelines", lambda: self.job()["pipelines"] == 2)
             second = re.compile(
-                r'shoal_pipeline_streams\{model="tiny",pipeline="1"\} [1-9]')
+                r'shoal_pipeline_streams\{model_name="tiny",pipeline="1"\} [1-9]')
             for name in at:
                 self.until("both work", lambda name=name: second.search(
                     at[name].get("/metrics")[1]))
