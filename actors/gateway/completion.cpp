@@ -45,11 +45,12 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        text_request asked, openai::completion_head head,
                        std::shared_ptr<const model::tokenizer> by)
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
-    head_(std::move(head)), format_(std::move(asked.format)),
-    seed_(asked.how.seed), by_(std::move(by)),
+    writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
+    format_(std::move(asked.format)), seed_(asked.how.seed), by_(std::move(by)),
     prompts_(std::move(asked.prompts)), skip_(asked.skip) {
+  writer_->set_head(head_);
   make_choices();
-  if (!head_.chat || !by_ || !by_->file())
+  if (!chat_ || !by_ || !by_->file())
     return;
   for (const char* mark : {"<think>", "</think>", "<tool_call>", "</tool_call>",
                            "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]"})
@@ -66,7 +67,7 @@ void completion::make_choices() {
       model::token_text text(by_.get(), request_.stop);
       text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
-      if (head_.chat)
+      if (chat_)
         c.parser.emplace(format_, seed_ + i);
       if (request_.echo) {
         c.all = p.text;
@@ -93,7 +94,7 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  const bool tells = request_.echo || request_.return_token_ids || head_.chat;
+  const bool tells = request_.echo || request_.return_token_ids || chat_;
   if (!tells || skip_ > 0 || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -105,8 +106,7 @@ bool completion::begin() {
       told.prompt_token_ids = prompt_of(i);
       told.token_ids.emplace();
     }
-    if (event(openai::chunk_json(head_, {told}, request_.include_usage))
-        == runtime::http_write::gone)
+    if (event(told) == runtime::http_write::gone)
       return false;
   }
   return true;
@@ -117,16 +117,22 @@ bool completion::begin_again(std::string system_fingerprint) {
     return false;
   make_choices();
   head_.system_fingerprint = std::move(system_fingerprint);
+  writer_->set_head(head_);
   return true;
 }
 
-runtime::http_write completion::event(const std::string& json) {
-  told_ = true;
+void completion::count_event() {
   if (choices_.size() > 1)
     ++events_;
   else
     events_ = choices_.front().tokens;
-  return exchange_->write(openai::sse_event(json, events_));
+}
+
+runtime::http_write completion::event(const openai::completion_choice& news) {
+  count_event();
+  const std::string bytes = writer_->event(news, used_, events_);
+  told_ = told_ || !bytes.empty();
+  return exchange_->write(bytes);
 }
 
 std::string completion::text_of(core::token_id id) const {
@@ -283,7 +289,7 @@ completion::take(std::size_t index,
     if (request_.return_token_ids)
       told.token_ids = std::move(ids);
     if (!told.text.empty() || c.over || !shown.empty() || echoes)
-      wrote = event(openai::chunk_json(head_, {told}, request_.include_usage));
+      wrote = event(told);
   } else {
     if (request_.return_token_ids)
       c.ids.insert(c.ids.end(), ids.begin(), ids.end());
@@ -311,9 +317,8 @@ void completion::finish_at_once() {
 
 void completion::complete() {
   if (request_.stream) {
-    if (request_.include_usage)
-      (void)event(openai::usage_chunk_json(head_, used_));
-    (void)exchange_->write(openai::sse_done);
+    count_event();
+    (void)exchange_->write(writer_->end(used_, events_));
     exchange_->end();
     return;
   }
@@ -332,7 +337,7 @@ void completion::complete() {
       told.token_ids = std::move(choices_[i].ids);
     }
   }
-  exchange_->respond_json(openai::completion_json(head_, all, used_));
+  exchange_->respond_json(writer_->whole(std::move(all), used_));
 }
 
 void completion::fail(const openai::api_error& why) {
@@ -341,7 +346,7 @@ void completion::fail(const openai::api_error& why) {
     exchange_->respond(why);
     return;
   }
-  (void)exchange_->write(openai::sse_event(openai::error_json(why)));
+  (void)exchange_->write(writer_->error(why));
   exchange_->end();
 }
 

@@ -507,8 +507,7 @@ private:
              text_request asked, const std::shared_ptr<served_model>& model) {
     openai::completion_head head;
     const std::uint64_t id = ++last_;
-    head.chat = asked.chat;
-    head.id = (asked.chat ? "chatcmpl-" : "cmpl-") + core::job_text(id);
+    head.id = core::job_text(id);
     head.created = unix_ms() / 1000;
     head.model = model->name();
     const auto version = model->current();

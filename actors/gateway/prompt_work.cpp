@@ -74,8 +74,9 @@ private:
     return then(asked, **at);
   }
 
-  /// What completions and chats share.
-  result finish(const openai::generation_options& options, bool chat,
+  /// What all requests for text share.
+  template <class Request>
+  result finish(const Request& options, bool chat,
                 std::vector<completion_prompt> prompts,
                 const prompt_model& model, openai::answer_format format = {}) {
     auto skip = skip_of(request_, options, prompts.size() * options.n);
@@ -85,6 +86,7 @@ private:
     if (auto* wrong = std::get_if<api_error>(&how))
       return std::move(*wrong);
     text_request out{options,
+                     make_writer(options),
                      chat,
                      std::move(prompts),
                      std::get<std::uint64_t>(skip),

@@ -56,6 +56,8 @@ struct chat_request : generation_options {
 parse_chat(std::string_view body, const chat_limits& limits = {});
 
 class fields;
+/// Reads all fields of a chat.
+chat_request read_chat(fields& in, const chat_limits& limits);
 /// Reads messages and what belongs to them.
 conversation read_conversation(fields& in, const chat_limits& limits);
 

@@ -49,6 +49,7 @@ struct answer {
       + more + "}");
     BOOST_REQUIRE(std::holds_alternative<openai::completion_request>(all));
     actors::text_request out;
+    out.writer = make_writer(std::get<openai::completion_request>(all));
     out.options = std::get<openai::completion_request>(std::move(all));
     out.prompts = {{{1, 2, 3}, ""}};
     return out;
