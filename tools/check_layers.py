@@ -40,6 +40,7 @@ FLOORS = [
      "runtime/core/planning", "runtime/files"],
     ["kernels/cpu", "runtime/core/measure", "runtime/core/training",
      "runtime/openai", "runtime/work"],
+    ["runtime/openai/responses"],
     ["runtime/http"],
     ["runtime/core/training/job/state"],
     ["runtime/core/training/job", "runtime/model/config", "runtime/model/files",

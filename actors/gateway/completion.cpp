@@ -240,6 +240,7 @@ completion::take(std::size_t index,
       break; // the token that ends a sequence has no text
     const std::string piece = next_text(c, tokens[i].token);
     parse(piece, !has_it);
+    used_.reasoning_tokens += c.parser && c.parser->thinking() ? 1 : 0;
     if (has_it)
       continue;
     text += piece;

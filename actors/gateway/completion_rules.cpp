@@ -224,7 +224,7 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
 
 std::variant<std::uint64_t, api_error>
 skip_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::size_t choices) {
+        std::size_t choices, bool continues) {
   const std::string* const last = x.header("last-event-id");
   if (!last)
     return std::uint64_t{0};
@@ -232,6 +232,10 @@ skip_of(const runtime::http_request& x, const openai::generation_options& asked,
   const auto number = openai::parse_event_id(*last);
   if (!number)
     return invalid_request("Last-Event-ID: is no number of an event", field);
+  if (!continues)
+    return invalid_request("Last-Event-ID: streams of this API cannot be "
+                           "continued",
+                           field);
   if (!asked.stream || choices != 1)
     return invalid_request("Last-Event-ID: a stream of one choice can be "
                            "continued, and nothing else",

@@ -20,6 +20,8 @@ public:
     head_.id.insert(0, chat_ ? "chatcmpl-" : "cmpl-");
   }
 
+  bool continues() const noexcept override { return true; }
+
   std::string
   whole(std::vector<completion_choice> choices, const usage& used) override {
     return completion_json(head_, choices, used);

@@ -29,6 +29,9 @@ public:
   /// model goes on with the request.
   virtual void set_head(completion_head head) = 0;
 
+  /// Whether a client may go on with a stream, by Last-Event-ID.
+  virtual bool continues() const noexcept { return false; }
+
   /// The answer of a request without `stream`.
   virtual std::string
   whole(std::vector<completion_choice> choices, const usage& used) = 0;

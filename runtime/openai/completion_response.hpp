@@ -18,6 +18,8 @@
 
 #include "runtime/openai/api_error.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -84,6 +86,7 @@ struct usage {
   std::uint64_t completion_tokens = 0;
   /// Tokens of the prompt that were not computed again; nothing: left out.
   std::optional<std::uint64_t> cached_tokens;
+  std::uint64_t reasoning_tokens = 0; ///< of completion_tokens, of thoughts
 };
 
 /// The answer of a request without `stream`.
@@ -105,6 +108,8 @@ std::string usage_chunk_json(const completion_head& head, const usage& used);
 std::string sse_event(std::string_view json, std::uint64_t id);
 /// The same without an id: for an error.
 std::string sse_event(std::string_view json);
+/// "event: NAME\ndata: JSON\n\n": an event that has a name.
+std::string sse_named_event(std::string_view name, std::string_view json);
 /// The last event of a stream.
 inline constexpr std::string_view sse_done = "data: [DONE]\n\n";
 /// Clients ignore it; it keeps a connection alive while no token comes.
@@ -121,6 +126,9 @@ std::string token_text(std::string_view bytes);
 /// Code points of a text, as text_offset counts them; a byte that is not UTF-8
 /// counts as one.
 std::size_t characters(std::string_view text);
+
+/// Probabilities as a list with an entry for each token, as chats have them.
+nlohmann::ordered_json token_list(const logprobs& l);
 
 struct model_card {
   std::string id;
