@@ -287,6 +287,7 @@ completion::take(std::size_t index,
   runtime::http_write wrote = runtime::http_write::ok;
   if (request_.stream) {
     told.finish = c.finish;
+    told.stopped_by = c.text.stopped_by();
     if (request_.return_token_ids)
       told.token_ids = std::move(ids);
     if (!told.text.empty() || c.over || !shown.empty() || echoes)
@@ -331,6 +332,7 @@ void completion::complete() {
     told.reasoning = std::move(choices_[i].reasoning);
     told.calls = std::move(choices_[i].calls);
     told.finish = choices_[i].finish;
+    told.stopped_by = choices_[i].text.stopped_by();
     if (request_.logprobs)
       told.logprobs = std::move(choices_[i].logprobs);
     if (request_.return_token_ids) {

@@ -1,6 +1,7 @@
 // actors/gateway/prompt_work.cpp -- one function for each kind of request.
 #include "actors/gateway/prompt_work.hpp"
 
+#include "runtime/anthropic/messages_request.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/openai/responses/responses_request.hpp"
 #include "runtime/openai/token_requests.hpp"
@@ -50,6 +51,13 @@ private:
       return renamed(with(openai::parse_responses(body), false,
                           [this](auto& r, auto& m) { return chat(r, m); }),
                      openai::responses_request::names);
+    case http_question::messages:
+      return renamed(with(anthropic::parse_messages(body), false,
+                          [this](auto& r, auto& m) { return chat(r, m); }),
+                     anthropic::messages_request::names);
+    case http_question::count_tokens:
+      return with(anthropic::parse_count_tokens(body), false,
+                  [this](auto& r, auto& m) { return count(r, m); });
     case http_question::tokenize:
       return with(openai::parse_tokenize(body), true,
                   [this](auto& r, auto& m) { return tokenize(r, m); });
@@ -122,6 +130,14 @@ private:
       return std::move(*wrong);
     auto& made = std::get<chat_prompt>(prompt);
     return finish(asked, true, {std::move(made.prompt)}, model, made.format);
+  }
+
+  result count(openai::chat_request& asked, const prompt_model& model) {
+    auto tokens = tokens_of(std::move(asked.asked), model, local_time());
+    if (auto* wrong = std::get_if<api_error>(&tokens))
+      return std::move(*wrong);
+    return anthropic::count_json(
+      std::get<std::vector<core::token_id>>(tokens).size());
   }
 
   /// Says in errors what the API calls their fields.

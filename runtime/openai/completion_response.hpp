@@ -74,6 +74,7 @@ struct completion_choice {
   std::vector<tool_call> calls;
   std::optional<openai::logprobs> logprobs;
   finish_reason finish = finish_reason::none;
+  std::string stopped_by = {}; ///< the stop string that has ended it; "": none
   /// If asked for (return_token_ids): those of the prompt, in the first event of
   /// a stream, and all that were chosen, also one that ends the text; in a chunk:
   /// what is new.
