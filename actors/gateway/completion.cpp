@@ -4,7 +4,9 @@
 #include "runtime/core/text/utf8.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace shoal::actors {
@@ -63,7 +65,7 @@ void completion::make_choices() {
   choices_.clear();
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
-    for (std::uint32_t i = 0; i < request_.n; ++i) {
+    for (std::uint32_t i = 0; i < request_.generated(); ++i) {
       model::token_text text(by_.get(), request_.stop);
       text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
@@ -78,8 +80,19 @@ void completion::make_choices() {
   left_ = choices_.size();
 }
 
+/// A stop string that has just occurred, if the text is to have it.
+std::string completion::stop_text(const choice& c, bool stopped_before) const {
+  return request_.include_stop && !stopped_before ? c.text.stopped_by()
+                                                  : std::string();
+}
+
 std::string completion::next_text(choice& c, core::token_id id) {
+  const bool stopped = c.text.stopped();
   std::string out = c.text.push(id);
+  out += stop_text(c, stopped);
+  if (out.empty() && !request_.skip_special && by_ && by_->file()
+      && by_->file()->is_special(id) && !c.text.stopped())
+    return by_->file()->decode({&id, 1}, false);
   if (const auto at = marks_.find(id);
       out.empty() && at != marks_.end() && !c.text.stopped())
     out = at->second; // decoders leave out special tokens
@@ -232,6 +245,7 @@ completion::take(std::size_t index,
        i < tokens.size() && !c.text.stopped() && !only_prompt; ++i) {
     ++used_.completion_tokens;
     const bool has_it = ++c.tokens <= skip_;
+    c.logprob += tokens[i].logprob;
     const bool ends_it =
       end == core::stream_end::stop && i + 1 == tokens.size();
     if (!has_it)
@@ -247,7 +261,9 @@ completion::take(std::size_t index,
     shown.push_back(tokens[i]);
   }
   if (end != core::stream_end::none) {
-    const std::string rest = c.text.finish();
+    const bool stopped = c.text.stopped();
+    std::string rest = c.text.finish();
+    rest += stop_text(c, stopped);
     parse(rest, true);
     text += rest;
   }
@@ -264,6 +280,9 @@ completion::take(std::size_t index,
       c.finish = openai::finish_reason::tool_calls;
   }
   left_ -= c.over ? 1 : 0;
+  if (!request_.parallel_calls)
+    std::erase_if(parsed.calls,
+                  [](const openai::tool_call& c) { return c.index > 0; });
 
   openai::completion_choice told;
   told.index = std::uint32_t(index);
@@ -317,6 +336,25 @@ void completion::finish_at_once() {
   complete();
 }
 
+/// Choices that are told: of each prompt the n whose tokens are most probable on
+/// average.
+std::vector<std::size_t> completion::best_choices() const {
+  const std::size_t each = request_.generated();
+  const auto mean = [&](std::size_t i) {
+    const choice& c = choices_[i];
+    return c.logprob / double(std::max<std::uint64_t>(c.tokens, 1));
+  };
+  std::vector<std::size_t> out;
+  for (std::size_t first = 0; first < choices_.size(); first += each) {
+    std::vector<std::size_t> of_prompt(each);
+    std::iota(of_prompt.begin(), of_prompt.end(), first);
+    if (each > request_.n)
+      std::ranges::stable_sort(of_prompt, std::greater(), mean);
+    out.insert(out.end(), of_prompt.begin(), of_prompt.begin() + request_.n);
+  }
+  return out;
+}
+
 void completion::complete() {
   if (request_.stream) {
     count_event();
@@ -325,9 +363,9 @@ void completion::complete() {
     return;
   }
   std::vector<openai::completion_choice> all;
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
+  for (const std::size_t i : best_choices()) {
     openai::completion_choice& told = all.emplace_back();
-    told.index = std::uint32_t(i);
+    told.index = std::uint32_t(all.size() - 1);
     told.text = std::move(choices_[i].all);
     told.reasoning = std::move(choices_[i].reasoning);
     told.calls = std::move(choices_[i].calls);

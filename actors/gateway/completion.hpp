@@ -39,7 +39,7 @@ public:
 
   std::size_t choices() const noexcept { return choices_.size(); }
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
-    return prompts_[choice / request_.n].ids;
+    return prompts_[choice / request_.generated()].ids;
   }
   const openai::generation_options& request() const noexcept {
     return request_;
@@ -96,6 +96,7 @@ private:
     bool over = false;
     bool echoed = false; ///< the probabilities of its prompt are told
     std::uint64_t tokens = 0;
+    double logprob = 0; ///< of all tokens together
   };
 
   void make_choices();
@@ -109,8 +110,10 @@ private:
   std::string name_of(core::token_id id) const;
   /// The text of a token, as far as it can be told now.
   std::string next_text(choice& c, core::token_id id);
+  std::string stop_text(const choice& c, bool stopped_before) const;
   runtime::http_write event(const openai::completion_choice& news);
   void count_event();
+  std::vector<std::size_t> best_choices() const;
   void complete();
 
   std::shared_ptr<runtime::http_exchange> exchange_;

@@ -513,7 +513,7 @@ private:
     const auto version = model->current();
     head.system_fingerprint = fingerprint_of(*model, *version);
     const std::uint32_t max_tokens = asked.options.max_tokens,
-                        n = asked.options.n;
+                        n = asked.options.generated();
     request r;
     r.came = steady_now();
     r.model = model;

@@ -52,7 +52,7 @@ json read_tools(fields& in, const chat_limits& limits) {
   return out;
 }
 
-json read_tool_choice(fields& in) {
+json read_tool_choice(fields& in, json& into) {
   const json* const value = in.find("tool_choice");
   if (!value)
     return nullptr;
@@ -60,6 +60,10 @@ json read_tool_choice(fields& in) {
     in.not_a("tool_choice", *value, "an object");
     return nullptr;
   }
+  const json alone = value->value("disable_parallel_tool_use", json());
+  if (!alone.is_null() && !alone.is_boolean())
+    in.not_a("tool_choice.disable_parallel_tool_use", alone, "true or false");
+  into["parallel_tool_calls"] = alone != true;
   const json type = value->value("type", json());
   if (type == "auto" || type == "none")
     return type;
@@ -171,10 +175,10 @@ parse(std::string_view body, const chat_limits& limits, bool counts_only) {
   fields in(object);
   json more{{"messages", read_messages(in, limits)},
             {"tools", read_tools(in, limits)},
-            {"tool_choice", read_tool_choice(in)},
             {"stop", read_stops(in)},
             {"chat_template_kwargs", read_variables(in)},
             {"user", read_user(in)}};
+  more["tool_choice"] = read_tool_choice(in, more);
   read_output(in, more);
   if (!counts_only && !in.find("max_tokens"))
     in.wrong("max_tokens", "is missing", "missing_required_parameter");

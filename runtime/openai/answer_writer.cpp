@@ -11,8 +11,9 @@ namespace {
 
 class completion_writer final : public answer_writer {
 public:
-  completion_writer(bool chat, bool include_usage)
-    : chat_(chat), include_usage_(include_usage) {}
+  completion_writer(bool chat, const generation_options& asked)
+    : chat_(chat), include_usage_(asked.include_usage),
+      usage_in_events_(asked.usage_in_events) {}
 
   void set_head(completion_head head) override {
     head_ = std::move(head);
@@ -27,9 +28,11 @@ public:
     return completion_json(head_, choices, used);
   }
 
-  std::string event(const completion_choice& news, const usage&,
+  std::string event(const completion_choice& news, const usage& used,
                     std::uint64_t id) override {
-    return sse_event(chunk_json(head_, {news}, include_usage_), id);
+    return sse_event(chunk_json(head_, {news}, include_usage_,
+                                usage_in_events_ ? &used : nullptr),
+                     id);
   }
 
   std::string end(const usage& used, std::uint64_t id) override {
@@ -44,18 +47,18 @@ public:
   }
 
 private:
-  bool chat_, include_usage_;
+  bool chat_, include_usage_, usage_in_events_;
   completion_head head_;
 };
 
 } // namespace
 
 std::unique_ptr<answer_writer> make_writer(const completion_request& asked) {
-  return std::make_unique<completion_writer>(false, asked.include_usage);
+  return std::make_unique<completion_writer>(false, asked);
 }
 
 std::unique_ptr<answer_writer> make_writer(const chat_request& asked) {
-  return std::make_unique<completion_writer>(true, asked.include_usage);
+  return std::make_unique<completion_writer>(true, asked);
 }
 
 } // namespace shoal::openai

@@ -211,12 +211,12 @@ std::string completion_json(const completion_head& head,
   return model::json_text(object);
 }
 
-std::string
-chunk_json(const completion_head& head,
-           const std::vector<completion_choice>& choices, bool with_usage) {
+std::string chunk_json(const completion_head& head,
+                       const std::vector<completion_choice>& choices,
+                       bool with_usage, const usage* so_far) {
   json object = completion(head, choices, true);
   if (with_usage)
-    object["usage"] = nullptr;
+    object["usage"] = so_far ? to_json(*so_far) : json(nullptr);
   return model::json_text(object);
 }
 

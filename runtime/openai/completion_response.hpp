@@ -98,9 +98,10 @@ std::string completion_json(const completion_head& head,
 /// One event of a stream.
 /// @param with_usage  the request's include_usage: "usage" is null until the
 ///                    last event
-std::string
-chunk_json(const completion_head& head,
-           const std::vector<completion_choice>& choices, bool with_usage);
+/// @param so_far  is "usage" instead; may be null
+std::string chunk_json(const completion_head& head,
+                       const std::vector<completion_choice>& choices,
+                       bool with_usage, const usage* so_far = nullptr);
 /// The event after the last choice, if the request has include_usage.
 std::string usage_chunk_json(const completion_head& head, const usage& used);
 

@@ -37,9 +37,12 @@ struct kept_exchange final : runtime::http_exchange {
 };
 
 struct answer {
-  explicit answer(const std::string& more)
+  explicit answer(const std::string& more,
+                  std::shared_ptr<const model::tokenizer> by = nullptr)
     : exchange(std::make_shared<kept_exchange>()),
-      is(exchange, parsed(more), {.id = "", .model = "", .system_fingerprint = "step-1"}, nullptr) {
+      is(exchange, parsed(more),
+         {.id = "", .model = "", .system_fingerprint = "step-1"},
+         std::move(by)) {
     BOOST_REQUIRE(is.begin());
   }
   static actors::text_request parsed(const std::string& more) {
@@ -54,8 +57,9 @@ struct answer {
     out.prompts = {{{1, 2, 3}, ""}};
     return out;
   }
-  void take(core::token_id token, bool last = false) {
-    is.take(0, {{token, 0, {}}},
+  void take(core::token_id token, bool last = false, std::size_t choice = 0,
+            double logprob = 0) {
+    is.take(choice, {{token, logprob, {}}},
             last ? core::stream_end::length : core::stream_end::none);
   }
   bool got(const std::string& what) const {
@@ -93,6 +97,56 @@ BOOST_AUTO_TEST_CASE(what_a_client_has_is_not_begun_again) {
   BOOST_TEST(!a.is.begin_again("step-3"));
   a.take(72, true);
   BOOST_TEST(!a.got("step-3"));
+}
+
+/// Three answers to a prompt: the two whose tokens are most probable are told.
+BOOST_AUTO_TEST_CASE(the_best_of_several_answers_are_told) {
+  answer a(R"(, "n": 2, "best_of": 3)");
+  BOOST_TEST(a.is.choices() == 3u);
+  BOOST_TEST((a.is.prompt_of(2) == std::vector<core::token_id>{1, 2, 3}));
+  a.take(71, false, 0, -1);
+  a.take(72, true, 0, -1);
+  a.take(81, true, 1, -1.5); // less than both of the first on average
+  BOOST_TEST(a.exchange->got.empty());
+  a.take(91, true, 2, -0.5);
+  const std::size_t best = a.exchange->got.find("[91]");
+  const std::size_t second = a.exchange->got.find("[71,72]");
+  BOOST_TEST(best < second);
+  BOOST_TEST(second != std::string::npos);
+  BOOST_TEST(!a.got("[81]"));
+  BOOST_TEST(a.got(R"("index":1)"));
+  BOOST_TEST(!a.got(R"("index":2)"));
+  BOOST_TEST(a.is.tokens() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_string_is_told_if_asked_for) {
+  for (const bool told : {false, true})
+    for (const bool stream : {false, true}) {
+      answer a(std::string(R"(, "stop": "bc", "max_tokens": 9)")
+                 + (told ? R"(, "include_stop_str_in_output": true)" : "")
+                 + (stream ? R"(, "stream": true)" : ""),
+               std::make_shared<const model::tokenizer>());
+      for (const char c : {'a', 'b', 'c', 'd'})
+        a.take(c, c == 'd');
+      std::string text;
+      const std::string before = R"("text":")";
+      for (std::size_t at = 0;
+           (at = a.exchange->got.find(before, at)) != std::string::npos;) {
+        at += before.size();
+        text += a.exchange->got.substr(at, a.exchange->got.find('"', at) - at);
+      }
+      BOOST_TEST(text == (told ? "abc" : "a"));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(usage_is_in_every_event_if_asked_for) {
+  answer a(R"(, "stream": true, "stream_options": {"include_usage": true,
+               "continuous_usage_stats": true})");
+  a.take(71);
+  BOOST_TEST(a.got(R"("completion_tokens":1,)"));
+  a.take(72, true);
+  BOOST_TEST(a.got(R"("completion_tokens":2,)"));
+  BOOST_TEST(!a.got(R"("usage":null)"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -40,7 +40,8 @@ class Apis(Serving):
                       self.responses_streams, self.responses_mistakes,
                       self.responses_package, self.messages,
                       self.messages_conversations, self.messages_streams,
-                      self.messages_mistakes, self.messages_package):
+                      self.messages_mistakes, self.messages_package,
+                      self.fields_of_other_servers):
             with self.subTest(check.__name__):
                 check()
         self.assertEqual(process.end(signal.SIGINT), 130)
@@ -317,6 +318,40 @@ class Apis(Serving):
         self.assertIn("messages is an empty list", str(raised.exception))
         with self.assertRaises(anthropic.NotFoundError):
             client.messages.create(**{**body, "model": "other"})
+
+    def fields_of_other_servers(self):
+        """Of completions and chats, beside OpenAI's."""
+        def complete(**more):
+            status, answer = self.at.post({
+                "model": "tiny", "prompt": "The cod", "max_tokens": 6, **more})
+            self.assertEqual(status, 200, answer)
+            return answer
+        # The same prompt by its end, with what is echoed of it.
+        whole = complete(prompt="cod", temperature=0, echo=True)
+        cut = complete(truncate_prompt_tokens=3, temperature=0, echo=True)
+        self.assertEqual(cut["choices"], whole["choices"])
+        self.assertEqual(cut["usage"]["prompt_tokens"], 3)
+        fits = complete(prompt="x" * 400, truncate_prompt_tokens=-1)
+        self.assertEqual(fits["usage"]["prompt_tokens"], 250)
+        fits = self.at.post({"model": "tiny", "max_tokens": 6, "messages": [
+            {"role": "user", "content": "x" * 400}],
+            "truncate_prompt_tokens": 99}, "/v1/chat/completions")[1]
+        self.assertEqual(fits["usage"]["prompt_tokens"], 99)
+        # Of several answers that of the most probable tokens: one by one they
+        # are those of n.
+        body = {"temperature": 2, "seed": 3, "logprobs": 0}
+        all_of = complete(**body, n=4)["choices"]
+        best = complete(**body, n=2, best_of=4)
+        self.assertEqual(best["usage"]["completion_tokens"], 24)
+        texts = sorted(all_of, key=lambda c: -sum(
+            c["logprobs"]["token_logprobs"]))
+        self.assertEqual([c["text"] for c in best["choices"]],
+                         [c["text"] for c in texts[:2]])
+        bias = {"logit_bias": {"65": 100, "66": 99}, "frequency_penalty": 2,
+                "temperature": 0, "stop": "BA"}
+        for told, text in ((False, "A"), (True, "ABA")):
+            self.assertEqual(complete(**bias, include_stop_str_in_output=told)[
+                "choices"][0]["text"], text)
 
 
 if __name__ == "__main__":
