@@ -1,6 +1,9 @@
-// tests/actors/completion_test.cpp -- an answer that begins again with another
-// version of its model.
+// tests/actors/completion_test.cpp -- tokens become an answer; one that begins again
+// with another version of its model.
 #include "actors/gateway/completion.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/openai/chat_request.hpp"
+#include "runtime/openai/completion_request.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -39,8 +42,10 @@ struct kept_exchange final : runtime::http_exchange {
 struct answer {
   explicit answer(const std::string& more,
                   std::shared_ptr<const model::tokenizer> by = nullptr)
+    : answer(parsed(more), std::move(by)) {}
+  answer(actors::text_request asked, std::shared_ptr<const model::tokenizer> by)
     : exchange(std::make_shared<kept_exchange>()),
-      is(exchange, parsed(more),
+      is(exchange, std::move(asked),
          {.id = "", .model = "", .system_fingerprint = "step-1"},
          std::move(by)) {
     BOOST_REQUIRE(is.begin());
@@ -147,6 +152,60 @@ BOOST_AUTO_TEST_CASE(usage_is_in_every_event_if_asked_for) {
   a.take(72, true);
   BOOST_TEST(a.got(R"("completion_tokens":2,)"));
   BOOST_TEST(!a.got(R"("usage":null)"));
+}
+
+/// A tokenizer of bytes, and a special token that a file has beside them.
+std::shared_ptr<const model::tokenizer> with_special_token() {
+  auto file = model::parse_json(model::byte_tokenizer::to_json());
+  file["added_tokens"].push_back({{"id", 256},
+                                  {"content", "<pad>"},
+                                  {"single_word", false},
+                                  {"lstrip", false},
+                                  {"rstrip", false},
+                                  {"normalized", false},
+                                  {"special", true}});
+  auto read = model::text::hf_tokenizer::parse(model::json_text(file));
+  BOOST_REQUIRE(read);
+  return std::make_shared<const model::tokenizer>(*std::move(read));
+}
+
+BOOST_AUTO_TEST_CASE(special_tokens_are_told_if_asked_for) {
+  const auto by = with_special_token();
+  for (const bool told : {false, true}) {
+    answer a(told ? R"(, "skip_special_tokens": false)" : "", by);
+    a.take('a');
+    a.take(256, true);
+    BOOST_TEST(a.got(told ? R"("text":"a<pad>")" : R"("text":"a")"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(calls_behind_the_first_are_left_out_if_asked_for) {
+  for (const bool several : {true, false}) {
+    auto chat = openai::parse_chat(
+      std::string(R"({"messages":[{"role":"user","content":"a"}],"tools":)"
+                  R"([{"type":"function","function":{"name":"f"}}],)"
+                  R"("parallel_tool_calls":)")
+      + (several ? "true}" : "false}"));
+    BOOST_REQUIRE(std::holds_alternative<openai::chat_request>(chat));
+    actors::text_request asked;
+    asked.writer = make_writer(std::get<openai::chat_request>(chat));
+    asked.options = std::get<openai::chat_request>(std::move(chat));
+    asked.options.max_tokens = 1000;
+    asked.chat = true;
+    asked.format.calls = openai::call_format::hermes;
+    asked.prompts = {{{1, 2, 3}, ""}};
+    answer a(std::move(asked), std::make_shared<const model::tokenizer>());
+    std::string text;
+    for (const char* name : {"first", "second"})
+      text += std::string(R"(<tool_call>{"name": ")") + name
+              + R"(", "arguments": {}}</tool_call>)";
+    for (const char c : text)
+      a.take(c);
+    a.is.take(0, {{0, 0, {}}}, core::stream_end::stop);
+    BOOST_TEST(a.got(R"("name":"first")"));
+    BOOST_TEST(a.got(R"("name":"second")") == several);
+    BOOST_TEST(a.got(R"("finish_reason":"tool_calls")"));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
