@@ -439,10 +439,9 @@ private:
   // Requests. -------------------------------------------------------------------
 
   void on_ask(const http_ask& m) {
-    if (!view_) {
-      m.exchange->respond(openai::unavailable("the node is starting", 1));
-      return;
-    }
+    if (!view_)
+      return void(
+        m.exchange->respond(openai::unavailable("the node is starting", 1)));
     if (m.what > http_question::apply_template)
       return answer(m.what, *m.exchange, models_, counted_, node_);
     counted_.asked();
@@ -497,10 +496,9 @@ private:
       return start(x, std::move(*asked), model);
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile
-    if (model->waiting.size() >= waiting_requests_max) {
-      x->respond(openai::rate_limited("the model is being loaded", 1));
-      return;
-    }
+    if (model->waiting.size() >= waiting_requests_max)
+      return void(
+        x->respond(openai::rate_limited("the model is being loaded", 1)));
     model->waiting.push_back([this, m] { prepare_prompt(m); });
   }
 
@@ -517,14 +515,13 @@ private:
       return refuse(*x, *model, *why);
     openai::completion_head head;
     const std::uint64_t id = ++last_;
-    head.chat = asked.chat;
-    head.id = (asked.chat ? "chatcmpl-" : "cmpl-") + core::job_text(id);
+    head.id = core::job_text(id);
     head.created = unix_ms() / 1000;
     head.model = model->name();
     const auto version = model->current();
     head.system_fingerprint = fingerprint_of(*model, *version);
     const std::uint32_t max_tokens = asked.options.max_tokens,
-                        n = asked.options.n;
+                        n = asked.options.generated();
     request r;
     r.came = steady_now();
     r.model = model;

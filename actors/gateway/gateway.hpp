@@ -31,6 +31,9 @@ namespace shoal::actors {
 enum class http_question : std::uint8_t {
   completion,      ///< POST /v1/completions
   chat,            ///< POST /v1/chat/completions
+  responses,       ///< POST /v1/responses
+  messages,        ///< POST /v1/messages
+  count_tokens,    ///< POST /v1/messages/count_tokens
   tokenize,        ///< POST /tokenize
   detokenize,      ///< POST /detokenize
   apply_template,  ///< POST /apply-template

@@ -23,6 +23,12 @@ public:
                 "application/json");
     routes->add("POST", "/v1/chat/completions", ask(http_question::chat),
                 "application/json");
+    routes->add("POST", "/v1/responses", ask(http_question::responses),
+                "application/json");
+    routes->add("POST", "/v1/messages", ask(http_question::messages),
+                "application/json");
+    routes->add("POST", "/v1/messages/count_tokens",
+                ask(http_question::count_tokens), "application/json");
     for (const char* before : {"", "/v1"}) {
       const std::string path = before;
       routes->add("POST", path + "/tokenize", ask(http_question::tokenize),
