@@ -52,6 +52,8 @@ public:
 
   int run() {
     std::error_code error;
+    if (!hub_repository(o_.model).empty())
+      return run_folder();
     if (!fs::exists(o_.model, error))
       return run_job();
     const std::string job = job_so_named();
@@ -86,9 +88,10 @@ private:
   }
 
   int run_folder() {
-    auto folder = model_in(o_.model);
+    auto folder =
+      model_in(o_.model, {true, [this] { return !interrupts_.seen(); }});
     if (!folder)
-      return fail(folder.message());
+      return interrupts_.seen() ? exit_interrupted : fail(folder.message());
     auto config = describe_served(o_, *folder);
     if (!config)
       return fail(config.message());
@@ -428,7 +431,7 @@ private:
   std::string name_, endpoint_;
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
-  bool passes_ = false; ///< the node has no room for the whole model
+  bool passes_ = false;  ///< the node has no room for the whole model
   bool unheard_ = false; ///< nobody was there to end the job
 };
 
