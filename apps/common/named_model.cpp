@@ -14,20 +14,20 @@ namespace shoal::apps {
 
 namespace fs = std::filesystem;
 
-static bool exists(const fs::path& model) {
+static bool is_here(const fs::path& model) {
   std::error_code error;
   return fs::symlink_status(model, error).type() != fs::file_type::not_found;
 }
 
 std::string hub_repository(const fs::path& model) {
   const auto name = hub::parse_name(model.string());
-  return name && !exists(model) ? name->repository : std::string();
+  return name && !is_here(model) ? name->repository : std::string();
 }
 
 model::result<fs::path>
 local_model(const fs::path& model, const download_terms& terms) {
   const auto name = hub::parse_name(model.string());
-  if (!name || exists(model))
+  if (!name || is_here(model))
     return model;
   const auto settings = hub::read_settings(std::getenv);
   if (!settings)

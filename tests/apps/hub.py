@@ -9,6 +9,7 @@ import http.server
 import json
 import pathlib
 import re
+import ssl
 import threading
 import urllib.parse
 
@@ -170,7 +171,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Hub:
-    def __init__(self):
+    def __init__(self, certificate=None):
+        """@param certificate  with its key: the first server speaks https"""
         self.repositories, self.requests = {}, []
         self._come = threading.Condition()  # guards requests
         self.silent = threading.Semaphore(0)  # a file has become silent
@@ -179,12 +181,19 @@ class Hub:
         for kind in ("hub", "cdn"):
             server = Server(("127.0.0.1", 0), Handler)
             server.hub, server.kind = self, kind
+            if certificate and kind == "hub":
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(certificate)
+                server.socket = context.wrap_socket(server.socket,
+                                                    server_side=True)
             threading.Thread(target=server.serve_forever, args=(0.02,),
                              daemon=True).start()
             self._servers[kind] = server
         self.url, self.cdn_url = (
             f"http://127.0.0.1:{s.server_address[1]}"
             for s in self._servers.values())
+        if certificate:
+            self.url = self.url.replace("http", "https", 1)
 
     def close(self):
         self.ended.set()

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 
 from hub import GOLDEN, Hub, Repository, SIGNATURE, TOKEN, git_hash, tiny_model
 from support import World, main
@@ -207,7 +208,7 @@ class Pull(World):
 
     def test_wrong_bytes_are_not_kept(self):
         repository = self.put()
-        for path in LARGE, "config.json":
+        for path in "config.json", LARGE:  # small ones come first
             repository.faults = {path: [("other bytes", 0)]}
             said = self.refuse(1, "pull", "org/tiny", names=[
                 path, "another hash", repository.hash_of(path)])
@@ -280,6 +281,32 @@ class Pull(World):
         self.assertEqual([h for p, h in self.hub.asked(part="/x")
                           if "Authorization" in h], [])
         self.assertEqual(len(self.hub.asked(part="/x")), 1)
+
+    def test_https_is_checked_and_stays_https(self):
+        certificate = self.folder / "hub.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+             "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+             "/CN=hub", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+             certificate, "-out", self.folder / "only.pem"],
+            check=True, capture_output=True)
+        with certificate.open("a") as file:
+            file.write((self.folder / "only.pem").read_text())
+        hub = Hub(certificate)
+        self.addCleanup(hub.close)
+        self.env["HF_ENDPOINT"] = hub.url
+        repository = Repository(tiny_model())
+        hub.repositories["org/tiny"] = repository
+        self.refuse(1, "pull", "org/tiny", names=["certificate"])
+        self.assertEqual(hub.requests, [])
+        self.env["SSL_CERT_FILE"] = str(self.folder / "only.pem")
+        self.pull()
+        # To the other server, which speaks http.
+        repository.large = {LARGE}
+        (self.cache / "blobs" / git_hash(repository.files[LARGE])).unlink()
+        said = self.refuse(1, "pull", "org/tiny", names=[LARGE, "http"])
+        self.assert_secret(said)
+        self.assertEqual(hub.asked("cdn"), [])
 
     def test_refusals_say_what_to_do(self):
         self.put("org/closed", needs="token")
