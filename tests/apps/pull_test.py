@@ -88,7 +88,8 @@ class Pull(World):
                         ["eval", "org/tiny", "--data",
                          self.write("a.jsonl", '{"input_ids": [5, 6, 7]}')],
                         ["plan", "--serve", "org/tiny"],
-                        ["plan", "--model.path", "org/tiny@main"]):
+                        ["plan", "--model.path", "org/tiny@main",
+                         "--training.seq_len", "64"]):
             for env in ({}, {"HF_HUB_OFFLINE": "1"}):
                 done = self.run_shoal(*command, env=env)
                 self.assertEqual(done.returncode, 0, done.stderr)
