@@ -4,6 +4,7 @@
 #include "runtime/core/setup_error.hpp"
 
 #include <curl/curl.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -25,6 +26,33 @@ std::optional<std::uint64_t> number(std::string_view text) {
     return std::nullopt;
   return value;
 }
+
+/// A connection that the server closes is an error, not the end of the process:
+/// libcurl does not see to that itself with CURLOPT_NOSIGNAL.
+class without_sigpipe {
+public:
+  without_sigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~without_sigpipe() {
+    const timespec at_once{};
+    if (!was_pending_)
+      while (sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  without_sigpipe(const without_sigpipe&) = delete;
+  without_sigpipe& operator=(const without_sigpipe&) = delete;
+
+private:
+  sigset_t pipe_{}, before_{};
+  bool was_pending_ = false;
+};
 
 /// A transfer under way, for libcurl's callbacks.
 struct transfer {
@@ -163,6 +191,7 @@ http_fetch::~http_fetch() = default;
 
 fetched http_fetch::get(const fetch_request& request, const fetch_sink& sink) {
   CURL* const curl = state_->curl;
+  const without_sigpipe quiet;
   curl_easy_reset(curl);
   transfer t{curl, sink, {}, false, false, nullptr};
   char reason[CURL_ERROR_SIZE] = {};

@@ -187,10 +187,10 @@ model::status
 hub_client::download(const hub_name& name, const std::string& commit,
                      const hub_file& file, const hub_cache& cache,
                      const blob_lock& lock,
-                     const std::function<void(std::uint64_t)>& told) {
+                     const std::function<void(std::uint64_t, bool)>& told) {
   partial_blob part(cache.blob(file.hash), file, lock.held());
   if (auto opened = part.open([&](std::uint64_t n) {
-        told(n);
+        told(n, true);
         return goes_on_();
       });
       !opened)
@@ -231,7 +231,7 @@ hub_client::download(const hub_name& name, const std::string& commit,
                         + "; what has come so far is kept, and the same "
                           "command goes on from there"};
       else
-        told(part.bytes());
+        told(part.bytes(), false);
       return !wrong;
     },
     goes_on_};

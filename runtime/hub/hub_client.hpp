@@ -43,11 +43,12 @@ public:
   bool unreachable() const noexcept { return unreachable_; }
 
   /// Downloads a file of a commit to its blob. @pre the blob is locked
-  /// @param told  of the bytes of the file that are here
+  /// @param told  of the bytes of the file that are here; `checking` while those
+  ///              of an earlier download are read
   model::status
   download(const hub_name& name, const std::string& commit,
            const hub_file& file, const hub_cache& cache, const blob_lock& lock,
-           const std::function<void(std::uint64_t)>& told);
+           const std::function<void(std::uint64_t, bool checking)>& told);
 
 private:
   fetch_request request_for(std::string url) const;

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using model::failure;
 
+constexpr char downloading[] = "downloading ";
 constexpr char single_name[] = "model.safetensors";
 constexpr char index_name[] = "model.safetensors.index.json";
 
@@ -61,8 +62,7 @@ public:
 
 private:
   bool tell() {
-    return !told_
-           || told_("downloading " + request_.name.repository, done_, to_do_);
+    return !told_ || told_(activity_ + request_.name.repository, done_, to_do_);
   }
 
   pulled place() const {
@@ -207,14 +207,19 @@ private:
   model::status fetch(const hub_file& file) {
     if (cache_.has_blob(file.hash))
       return model::done{};
+    activity_ = "waiting for another process that downloads ";
     auto lock = cache_.lock(file.hash, [this] { return tell(); });
+    activity_ = downloading;
     if (!lock)
       return lock.why();
     const std::uint64_t before = done_;
     if (!cache_.has_blob(file.hash)) { // another process may have been faster
       if (auto got = client_.download(
             request_.name, listing_.commit, file, cache_, *lock,
-            [&](std::uint64_t bytes) { done_ = before + bytes; });
+            [&](std::uint64_t bytes, bool checking) {
+              done_ = before + bytes;
+              activity_ = checking ? "checking what is here of " : downloading;
+            });
           !got)
         return got;
       out_.fetched_bytes += file.bytes;
@@ -230,6 +235,7 @@ private:
   hub_client client_;
   hub_listing listing_;
   pulled out_;
+  std::string activity_ = downloading;
   std::uint64_t done_ = 0, to_do_ = 0; ///< bytes
 };
 

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(entries_that_cannot_be_are_left_out_or_have_no_hash) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_listing_is_refused) {
-  for (const std::string text :
+  for (const std::string& text :
        {std::string(), std::string("[]"), std::string("{}"),
         R"({"sha": ")" + commit + "\"}", std::string(R"({"siblings": []})"),
         std::string(R"({"sha": "x", "siblings": []})"),
