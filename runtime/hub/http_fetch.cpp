@@ -58,10 +58,14 @@ private:
 struct transfer {
   CURL* curl;
   const fetch_sink& sink;
-  answer_head head;
+  std::chrono::seconds silence;
+  answer_head head{};
+  std::chrono::steady_clock::time_point last_byte =
+    std::chrono::steady_clock::now();
   bool begun = false;
   bool stopped = false;
-  std::exception_ptr thrown; ///< libcurl is in C: nothing passes through it
+  bool silent = false;
+  std::exception_ptr thrown{}; ///< libcurl is in C: nothing passes through it
 
   template <class Function>
   bool guarded(Function f) {
@@ -114,6 +118,7 @@ extern "C" std::size_t
 shoal_hub_header(char* line, std::size_t size, std::size_t count, void* to) {
   auto& t = *static_cast<transfer*>(to);
   const bool ok = t.guarded([&] {
+    t.last_byte = std::chrono::steady_clock::now();
     take_header(t.head, {line, size * count});
     return true;
   });
@@ -124,6 +129,7 @@ extern "C" std::size_t
 shoal_hub_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   auto& t = *static_cast<transfer*>(to);
   const bool ok = t.guarded([&] {
+    t.last_byte = std::chrono::steady_clock::now();
     return t.begin()
            && (!t.sink.bytes
                || t.sink.bytes(std::as_bytes(std::span(bytes, size * count))));
@@ -134,7 +140,11 @@ shoal_hub_body(char* bytes, std::size_t size, std::size_t count, void* to) {
 extern "C" int
 shoal_hub_progress(void* to, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& t = *static_cast<transfer*>(to);
-  return t.guarded([&] { return !t.sink.goes_on || t.sink.goes_on(); }) ? 0 : 1;
+  if (!t.guarded([&] { return !t.sink.goes_on || t.sink.goes_on(); }))
+    return 1;
+  // libcurl's own limit is on a mean over five seconds and more.
+  t.silent = std::chrono::steady_clock::now() - t.last_byte > t.silence;
+  return t.silent ? 1 : 0;
 }
 
 fetched::end end_of(CURLcode code) {
@@ -193,7 +203,7 @@ fetched http_fetch::get(const fetch_request& request, const fetch_sink& sink) {
   CURL* const curl = state_->curl;
   const without_sigpipe quiet;
   curl_easy_reset(curl);
-  transfer t{curl, sink, {}, false, false, nullptr};
+  transfer t{curl, sink, request.silence};
   char reason[CURL_ERROR_SIZE] = {};
   const bool https = request.url.starts_with("https://");
   const char* const protocols = https ? "https" : "http,https";
@@ -208,8 +218,6 @@ fetched http_fetch::get(const fetch_request& request, const fetch_sink& sink) {
   set(CURLOPT_USERAGENT, "shoal");
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_CONNECTTIMEOUT, long(connect_max.count()));
-  set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-  set(CURLOPT_LOW_SPEED_TIME, long(request.silence.count()));
   set(CURLOPT_ERRORBUFFER, reason);
   if (!request.certificates.empty())
     set(CURLOPT_CAINFO, request.certificates.c_str());
@@ -241,7 +249,10 @@ fetched http_fetch::get(const fetch_request& request, const fetch_sink& sink) {
     out.how = fetched::end::stopped;
   out.head = t.head;
   if (out.how != fetched::end::whole)
-    out.reason = reason[0] != 0 ? reason : curl_easy_strerror(code);
+    out.reason =
+      t.silent ? "no byte for " + std::to_string(request.silence.count()) + " s"
+      : reason[0] != 0 ? std::string(reason)
+                       : std::string(curl_easy_strerror(code));
   curl_easy_reset(curl); // what it points to goes now
   return out;
 }

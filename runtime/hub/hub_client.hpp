@@ -24,10 +24,10 @@
 
 namespace shoal::hub {
 
-/// Failures in a row without a byte between them. With the waits below: a hub
-/// that restarts has some 20 s.
-inline constexpr unsigned tries_max = 5;
-inline constexpr std::chrono::milliseconds first_wait{250};
+/// Failures in a row without a byte between them. With the waits below a server
+/// that restarts has 34 s.
+inline constexpr unsigned tries_max = 6;
+inline constexpr std::chrono::milliseconds first_wait{100};
 /// Of what a server asks for by Retry-After: a limit of the hub's lasts 5
 /// minutes at most.
 inline constexpr std::chrono::seconds server_wait_max{300};
