@@ -67,7 +67,7 @@ FLOORS = [
     ["actors/serving"],
     ["actors/gateway"],
     ["actors"],
-    ["apps/terminal"],
+    ["apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/train"],
@@ -92,9 +92,10 @@ PROTOBUF = r"<google/protobuf|\.pb\.h"
 PCRE2 = r"<pcre2"
 UTF8PROC = r"<utf8proc"
 ARCHIVES = r"<zlib\.h|<zstd"
+CURL = r"<curl/"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
            r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
-           PCRE2, UTF8PROC, ARCHIVES]
+           PCRE2, UTF8PROC, ARCHIVES, CURL]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -118,6 +119,8 @@ RULES = {
                                     [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],
                 [CAF, PROTOBUF, ASIO, BOOST, r"<nlohmann/", r"<xxhash\.h"]),
+    "runtime/hub": (["runtime/hub", "runtime/model/files", "runtime/files",
+                     "runtime/core"], [CURL, r"<nlohmann/", r"<openssl/"]),
     "runtime/http": (["runtime"], [ASIO, BOOST, BEAST]),
     "runtime/anthropic": (["runtime"], [r"<nlohmann/"]),
     "runtime/openai": (["runtime"], [r"<nlohmann/"]),

@@ -157,7 +157,9 @@ void add_run_file(page& to) {
                    "`config.json` has, with the same meaning. Sizes that are "
                    "left out follow from `hidden_size`."},
                   {{"key", "default", "meaning"},
-                   {{"path", "", "start from this Hugging Face directory"}}}};
+                   {{"path", "",
+                     "start from this Hugging Face directory, or ORG/NAME of "
+                     "the Hugging Face hub"}}}};
   for (const std::string_view k : model::known_keys())
     model.table.rows.push_back(
       {std::string(k), runtime::model_default_text(k), ""});
@@ -290,6 +292,7 @@ void add_json(page& to) {
   to.parts.push_back(json_part("`eval`", "One object.", eval_fields()));
   add_events(to, "`generate`", generate_events());
   add_events(to, "`serve`", serve_events());
+  to.parts.push_back(json_part("`pull`", "One object.", pull_fields()));
   to.parts.push_back(json_part("`audit`", "One object.", audit_fields()));
   to.parts.push_back(json_part("`bench link`",
                                "A list, with one object for each fabric.",

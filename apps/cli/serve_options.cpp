@@ -69,12 +69,13 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
   serve_options& o = set.serve;
   CLI::App* c = app.add_subcommand(
     "serve", "serve a model over the shoal: every peer answers OpenAI's API");
-  c->add_option(
-     "MODEL", o.model,
-     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
-     "has not ended, its newest checkpoint. Or, where there is no "
-     "such folder, a training job of the shoal, by name or id: its "
-     "newest checkpoint, then each newer one")
+  c->add_option("MODEL", o.model,
+                "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging "
+                "Face hub, or "
+                "the folder of a run: of one that "
+                "has not ended, its newest checkpoint. Or, where there is no "
+                "such folder, a training job of the shoal, by name or id: its "
+                "newest checkpoint, then each newer one")
     ->required();
   c->add_option(
     "--as", o.name,

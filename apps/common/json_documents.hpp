@@ -23,6 +23,7 @@ std::vector<runtime::event_text> serve_events();
 
 std::vector<runtime::field_text> doctor_fields(); ///< of each finding
 std::vector<runtime::field_text> eval_fields();
+std::vector<runtime::field_text> pull_fields();
 std::vector<runtime::field_text> audit_fields();
 
 // For `bench`: of each row, except those of the pipeline.

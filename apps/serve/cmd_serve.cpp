@@ -58,6 +58,8 @@ public:
 
   int run() {
     std::error_code error;
+    if (!hub_repository(o_.model).empty())
+      return run_folder();
     if (!fs::exists(o_.model, error))
       return run_job();
     const std::string job = job_so_named();
@@ -92,9 +94,10 @@ private:
   }
 
   int run_folder() {
-    auto folder = model_in(o_.model);
+    auto folder =
+      model_in(o_.model, {true, [this] { return !interrupts_.seen(); }});
     if (!folder)
-      return fail(folder.message());
+      return interrupts_.seen() ? exit_interrupted : fail(folder.message());
     auto config = describe_served(o_, *folder);
     if (!config)
       return fail(config.message());

@@ -36,7 +36,7 @@ describe_served(const serve_options& o, const model::model_config& config,
 model::result<runtime::serve_config>
 describe_without_weights(const serve_options& o);
 
-/// That of a folder, or of a file without its ending.
+/// That of a folder, of a file without its ending, or ORG/NAME.
 std::string name_of_files(const std::filesystem::path& model);
 
 /// The name by which clients ask for the model. @param usual if none is asked for

@@ -99,7 +99,11 @@ unpacked(const std::filesystem::path& file) {
 } // namespace
 
 model::result<std::filesystem::path>
-model_in(const std::filesystem::path& folder) {
+model_in(const std::filesystem::path& model, const download_terms& terms) {
+  const auto found = local_model(model, terms);
+  if (!found)
+    return found.why();
+  const std::filesystem::path& folder = *found;
   if (model::gguf::is_file(folder))
     return unpacked(folder);
   std::error_code error;
