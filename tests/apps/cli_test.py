@@ -11,7 +11,8 @@ from support import DEADLINE_S, GUIDE, TINY_RUN, World, main
 
 COMMANDS = ["node", "status", "recover", "doctor", "bench", "chaos", "invite",
             "revoke", "key", "jobs", "logs", "cancel", "attach", "leave",
-            "train", "plan", "init", "generate", "eval", "audit", "reference"]
+            "train", "plan", "init", "generate", "eval", "audit", "reference",
+            "completion"]
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
