@@ -112,6 +112,7 @@ int parse_and_run(int argc, char** argv) {
     .add_option("--config", config,
                 "configuration file with a table for each command "
                 "(default: ~/.config/shoal/shoal.toml)")
+    ->type_name("FILE")
     ->check(CLI::ExistingFile);
   command_set set;
   runners run;

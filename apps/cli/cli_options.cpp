@@ -5,6 +5,7 @@
 #include "apps/bench/reduce_meter.hpp"
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/command_set.hpp"
+#include "apps/cli/completion.hpp"
 #include "apps/cli/reference.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/wire/client_messages.hpp" // reply_lines_max
@@ -21,11 +22,13 @@ void add_address(CLI::App& c, node_address& at) {
                "(default: this host's name, in the directory 'default')");
   c.add_option("--data-dir", at.data_dir,
                "the node's data directory "
-               "(default: ~/.local/share/shoal/NAME)");
+               "(default: ~/.local/share/shoal/NAME)")
+    ->type_name("DIR");
   c.add_option("--cluster-key", at.cluster_key,
                "file with the key that all peers share; without it a node "
                "serves this machine only "
-               "(default: your own, ~/.config/shoal/cluster.key)");
+               "(default: your own, ~/.config/shoal/cluster.key)")
+    ->type_name("FILE");
 }
 
 void add_node_to_ask(CLI::App& c, node_address& at) {
@@ -74,7 +77,8 @@ const char* type_of(const runtime::run_key& key) {
 /// checked by the run file's own parser.
 void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
   c.add_option(names, o.run_file,
-               "run file (TOML; default: the defaults of all keys below)");
+               "run file (TOML; default: the defaults of all keys below)")
+    ->type_name("FILE");
   c.add_option("--data", o.data,
                "files, folders or globs of text, or of .jsonl with \"text\" or "
                "\"input_ids\"; also as .gz or .zst (default: data.paths)")
@@ -183,7 +187,8 @@ void add_status(CLI::App& app, command_set& set, runners& run) {
   add_node_to_ask(*c, set.logs.at);
   c->add_option("PEER", set.logs.peer,
                 "name or id of another peer, which is asked through the shoal "
-                "(default: the node that is asked)");
+                "(default: the node that is asked)")
+    ->type_name("PEER");
   c->add_option("--lines", set.logs.lines, "how many lines, the last ones")
     ->check(CLI::Range(1u, runtime::reply_lines_max));
   c->add_flag("--follow", set.logs.follow, "go on with new lines until Ctrl-C");
@@ -212,7 +217,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->delimiter(',');
   c->add_option("--hosts", o.hosts,
                 "file of hosts to contact, one host[:port] a line; read again "
-                "when it changes (default: none)");
+                "when it changes (default: none)")
+    ->type_name("FILE");
   c->add_flag("--slurm", o.slurm,
               "contact the nodes of this Slurm job (SLURM_JOB_NODELIST)");
   CLI::Option* token = c->add_option(
@@ -224,6 +230,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "a file of mode 0600 whose first line is the join token, as "
                 "`shoal invite --out FILE` writes it; - reads stdin "
                 "(default: none)")
+    ->type_name("FILE")
     ->excludes(token);
   c->add_option("--cluster", o.cluster,
                 "name of the shoal; others on the network are ignored "
@@ -261,7 +268,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,
                 "shared library with roles of your own; repeatable "
-                "(default: none)");
+                "(default: none)")
+    ->type_name("FILE");
   c->add_option("--memory", o.memory,
                 "memory that jobs may use, such as 8GiB or 50% (default: half "
                 "of what is free, shared with this machine's other nodes)");
@@ -271,7 +279,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     "200GiB (default: what is free, less 5 % or 1 GiB)");
   c->add_option("--trace", o.trace,
                 "file that records what this node does when, for "
-                "ui.perfetto.dev (default: none)");
+                "ui.perfetto.dev (default: none)")
+    ->type_name("FILE");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_node(o); };
 
@@ -281,7 +290,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                          "go on without peers that will not come back");
   c->add_option("JOB", set.recover.job,
                 "job that is to go on without the checkpoint that it waits "
-                "for: id, beginning of an id, or name (default: none)");
+                "for: id, beginning of an id, or name (default: none)")
+    ->type_name("JOB");
   add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
               "make a new shoal of this node alone; it keeps the jobs, and the "
@@ -322,6 +332,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "generate reads it: weights that need no conversion stay "
                 "mapped from the file "
                 "(default: random weights of --shape, in large pages)")
+    ->type_name("DIR")
     ->check(CLI::ExistingDirectory);
   c->add_option("--type", set.bench.types,
                 "weights of gemm, prefill and decode, or factors of train "
@@ -359,7 +370,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "how long it may be used, up to 31d: 90s, 30m, 12h, 7d");
   c->add_option("--out", set.invite.out,
                 "file for the token (mode 0600), which is a secret until it is "
-                "used (default: print it)");
+                "used (default: print it)")
+    ->type_name("FILE");
   c->add_flag("--overwrite", set.invite.overwrite,
               "replace --out if it exists");
   run[c] = [&set] { return run_invite(set.invite); };
@@ -368,6 +380,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                                    "cluster key");
   add_node_to_ask(*c, set.revoke.at);
   c->add_option("PEER", set.revoke.peer, "name, or the first digits of the id")
+    ->type_name("PEER")
     ->required();
   c->add_flag("--yes", set.revoke.yes, no_question);
   run[c] = [&set] { return run_revoke(set.revoke); };
@@ -380,7 +393,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::IsMember({"new", "show"}));
   c->add_option("FILE", set.key.file,
                 "the key file (default: cluster.key for new, your own key for "
-                "show)");
+                "show)")
+    ->type_name("FILE");
   run[c] = [&set] { return run_key(set.key); };
 }
 
@@ -401,6 +415,7 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                                    "a checkpoint, and wait for that");
   add_node_to_ask(*c, set.cancel.at);
   c->add_option("JOB", set.cancel.job, "id, beginning of an id, or name")
+    ->type_name("JOB")
     ->required();
   c->add_flag("--now", set.cancel.now, "at once, without a checkpoint");
   run[c] = [&set] { return run_cancel(set.cancel); };
@@ -409,10 +424,12 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                                    "fetch what it made");
   add_node_to_ask(*c, set.attach.at);
   c->add_option("JOB", set.attach.job, "id, beginning of an id, or name")
+    ->type_name("JOB")
     ->required();
   c->add_option("--out", set.attach.out,
                 "folder for the model, checkpoints and metrics of this job "
                 "alone (default: none, only watch)")
+    ->type_name("DIR")
     ->check(not_empty);
   c->add_flag(
     "--overwrite", set.attach.overwrite,
@@ -424,7 +441,8 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                                   "shoal and end");
   add_node_to_ask(*c, set.leave.at);
   c->add_option("MEMBER", set.leave.member,
-                "name or id of another peer (default: the node that is asked)");
+                "name or id of another peer (default: the node that is asked)")
+    ->type_name("PEER");
   c->add_flag("--now", set.leave.now,
               "end jobs that run on no other peer at once, without a "
               "checkpoint");
@@ -445,6 +463,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   CLI::Option* out = c->add_option("--out", o.out,
                                    "folder for the model, checkpoints and "
                                    "metrics of this run alone")
+                       ->type_name("DIR")
                        ->check(not_empty);
   c->parse_complete_callback([&o, out] { o.out_named = out->count() > 0; });
   c->add_flag(
@@ -484,6 +503,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--view", set.plan.view,
                 "plan for the shoal that this file (TOML) describes "
                 "(default: the shoal of the local node)")
+    ->type_name("FILE")
     ->check(CLI::ExistingFile);
   CLI::Option* serve =
     c->add_option(
@@ -500,6 +520,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("init", "write a model with random weights");
   add_run(*c, set.init.run);
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
+    ->type_name("DIR")
     ->required()
     ->check(not_empty);
   c->add_flag("--overwrite", set.init.overwrite,
@@ -513,6 +534,16 @@ void add_reference(CLI::App& app, command_set& set, runners& run) {
     "print all commands, options, keys, JSON fields and metrics, in Markdown");
   c->add_flag("--man", set.man, "as a man page instead");
   run[c] = [&app, &set] { return run_reference(app, set.man); };
+
+  c = app.add_subcommand(
+    "completion", "print what makes a shell complete shoal's command lines");
+  c->add_option("WHAT", set.completion.what,
+                "bash, zsh, fish: the script for that shell; jobs, peers, "
+                "models: names that the local node knows, one a line, for "
+                "which the scripts ask")
+    ->required()
+    ->check(CLI::IsMember({"bash", "zsh", "fish", "jobs", "peers", "models"}));
+  run[c] = [&app, &set] { return run_completion(app, set.completion); };
 }
 
 } // namespace shoal::apps

@@ -36,6 +36,7 @@ struct command_set {
   chaos_options chaos;
   invite_options invite;
   revoke_options revoke;
+  completion_options completion;
   bool man = false; ///< for `reference`
 };
 

@@ -11,6 +11,7 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
      "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging Face hub, "
      "or "
      "the folder of a run: of one that has not ended, its newest checkpoint")
+    ->type_name("PATH")
     ->required();
   c->add_option_function<std::string>(
      "--prompt", [&g](const std::string& text) { g.prompt = text; },
@@ -81,11 +82,13 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
      "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging Face hub, "
      "or "
      "the folder of a run: of one that has not ended, its newest checkpoint")
+    ->type_name("PATH")
     ->required();
   c->add_option(
      "--data", e.data,
      "text, or .jsonl with \"text\" or \"input_ids\"; also as .gz or "
      ".zst")
+    ->type_name("PATH")
     ->required();
   c->add_option("--window", e.window,
                 "tokens that are read together: longer texts are cut "
@@ -126,10 +129,12 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand(
     "audit", "prove from a run's metrics that each sample was used once");
   c->add_option("OUT_DIR", a.out, "--out of `shoal train` or `shoal attach`")
+    ->type_name("DIR")
     ->required();
   c->add_option("--data", a.data,
                 "the text that it trained on "
-                "(default: as its run.json says)");
+                "(default: as its run.json says)")
+    ->type_name("PATH");
   c->add_flag("--json", a.json, "as JSON");
   run[c] = [&a] { return run_audit(a); };
 }

@@ -106,7 +106,7 @@ void add_commands(page& to, const CLI::App& app) {
       "without a value is set by `true`.",
       "`shoal COMMAND --help` prints the options of a command."},
      {option_columns,
-      {{"--config", "PATH", "~/.config/shoal/shoal.toml", "SHOAL_CONFIG",
+      {{"--config", "FILE", "~/.config/shoal/shoal.toml", "SHOAL_CONFIG",
         "configuration file with a table for each command"},
        {"--version", "", "", "", "print the version"}}}});
   for (const CLI::App* c : app.get_subcommands(

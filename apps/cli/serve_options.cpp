@@ -11,10 +11,11 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
         "served; off: nowhere (default: port 8000 of loopback, or the "
         "next free one)");
   c.add_option(
-    "--api-keys", o.api_keys,
-    where
-      + "file with the hashes of the keys that clients must have; needed "
-        "for an address other than loopback (default: none)");
+     "--api-keys", o.api_keys,
+     where
+       + "file with the hashes of the keys that clients must have; needed "
+         "for an address other than loopback (default: none)")
+    ->type_name("FILE");
   c.add_option("--metrics-compat", o.metrics_compat,
                where
                  + "whose names /metrics has besides, for dashboards that "
@@ -76,6 +77,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
                 "has not ended, its newest checkpoint. Or, where there is no "
                 "such folder, a training job of the shoal, by name or id: its "
                 "newest checkpoint, then each newer one")
+    ->type_name("PATH")
     ->required();
   c->add_option(
     "--as", o.name,
@@ -121,6 +123,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
      "--file", set.api_key.file,
      "file that gets the key's hash, for --api-keys of nodes; made if "
      "there is none")
+    ->type_name("FILE")
     ->required();
   run[c] = [&set] { return run_api_key(set.api_key); };
 }

@@ -299,6 +299,10 @@ struct doctor_options {
 };
 int run_doctor(const doctor_options& o);
 
+struct completion_options {
+  std::string what; ///< "bash", "zsh", "fish"; "jobs", "peers", "models"
+};
+
 /// Parses all input and runs one of the above.
 int run_cli(int argc, char** argv);
 

@@ -78,6 +78,16 @@ class Installed(unittest.TestCase):
                          {p.name for p in (ROOT / "apps/guide").iterdir()})
         self.assertTrue((guide.parent / "README.md").exists())
 
+    def test_each_shell_finds_its_completions(self):
+        share = self.prefix / "share"
+        for path, begin in (
+                ("bash-completion/completions/shoal.bash", "# bash completion"),
+                ("zsh/vendor-completions/_shoal", "#compdef shoal\n"),
+                ("fish/vendor_completions.d/shoal.fish", "# fish completion")):
+            text = (share / path).read_text()
+            self.assertTrue(text.startswith(begin), path)
+            self.assertIn("--training.steps", text)
+
     def test_the_service_names_what_is_installed(self):
         unit = (self.prefix / UNIT).read_text()
         for path in re.findall(r"(?:ExecStart=|file:)(/\S+)", unit):
