@@ -41,6 +41,7 @@ class Apis(Serving):
                       self.responses_package, self.messages,
                       self.messages_conversations, self.messages_streams,
                       self.messages_mistakes, self.messages_package,
+                      self.their_streams_cannot_be_continued,
                       self.fields_of_other_servers):
             with self.subTest(check.__name__):
                 check()
@@ -318,6 +319,20 @@ class Apis(Serving):
         self.assertIn("messages is an empty list", str(raised.exception))
         with self.assertRaises(anthropic.NotFoundError):
             client.messages.create(**{**body, "model": "other"})
+
+    def their_streams_cannot_be_continued(self):
+        for path, more in ((RESPONSES, {"input": "hello"}),
+                           (MESSAGES, {"messages": TALK, "max_tokens": 3})):
+            connection = self.at.connect()
+            connection.request("POST", path, json.dumps(
+                {"model": "tiny", "stream": True, **more}),
+                {"Content-Type": "application/json", "Last-Event-ID": "1",
+                 "Idempotency-Key": "one"})
+            answer = connection.getresponse()
+            self.assertEqual((answer.status,
+                              json.load(answer)["error"]["param"]),
+                             (400, "Last-Event-ID"))
+            connection.close()
 
     def fields_of_other_servers(self):
         """Of completions and chats, beside OpenAI's."""
