@@ -55,6 +55,7 @@ public:
     listing_ = *std::move(listing);
     out_.commit = listing_.commit;
     out_.listed = true;
+    activity_ = downloading;
     if (auto fetched = fetch_all(); !fetched)
       return fetched.why();
     return place();
@@ -62,7 +63,9 @@ public:
 
 private:
   bool tell() {
-    return !told_ || told_(activity_ + request_.name.repository, done_, to_do_);
+    return !told_
+           || told_(activity_ + request_.name.repository, done_,
+                    std::max<std::uint64_t>(to_do_, 1));
   }
 
   pulled place() const {
@@ -235,7 +238,7 @@ private:
   hub_client client_;
   hub_listing listing_;
   pulled out_;
-  std::string activity_ = downloading;
+  std::string activity_ = "asking the hub for ";
   std::uint64_t done_ = 0, to_do_ = 0; ///< bytes
 };
 

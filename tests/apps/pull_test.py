@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import tomllib
 
 from hub import GOLDEN, Hub, Repository, SIGNATURE, TOKEN, git_hash, tiny_model
 from support import World, main
@@ -97,6 +98,20 @@ class Pull(World):
         asked = len(self.hub.requests)
         self.pull(HF_HUB_OFFLINE="1")
         self.assertEqual(len(self.hub.requests), asked)
+
+    def test_a_run_keeps_the_commit_that_it_began_with(self):
+        repository = self.put()
+        self.succeed("train", "--model.path", "org/tiny", "--data",
+                     self.write_text_files(), "--data.tokenizer", "bytes",
+                     "--training.seq_len", "32", "--training.steps", "1",
+                     "--threads", "1", "--out", "o")
+        with (self.folder / "o/run.toml").open("rb") as file:
+            path = tomllib.load(file)["model"]["path"]
+        self.assertEqual(path, str(self.cache / "snapshots" / ("a" * 40)))
+        repository.commits = {"main": OTHER, OTHER: OTHER}
+        self.pull()
+        self.succeed("train", "o", "--resume", "--training.steps", "2",
+                     "--threads", "1", env={"HF_HUB_OFFLINE": "1"})
 
     def test_a_plan_downloads_no_weights(self):
         self.put()
