@@ -41,6 +41,7 @@ FLOORS = [
     ["kernels/cpu", "runtime/core/measure", "runtime/core/training",
      "runtime/openai", "runtime/work"],
     ["runtime/http"],
+    ["runtime/http/client"],
     ["runtime/core/training/job/state"],
     ["runtime/core/training/job", "runtime/model/config", "runtime/model/files",
      "runtime/model/text/patterns", "runtime/discovery"],
