@@ -15,7 +15,6 @@
 #include "apps/chat/conversation.hpp"
 #include "apps/chat/line_reader.hpp"
 #include "apps/common/report.hpp"
-#include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
@@ -24,9 +23,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string_view>
 #include <utility>
@@ -36,6 +36,14 @@ namespace {
 
 constexpr int ok = 200;
 constexpr std::string_view block = "\"\"\"";
+
+/// "~/" as a shell has it.
+std::filesystem::path path_of(const std::string& text) {
+  const char* const home = std::getenv("HOME");
+  return text.starts_with("~/") && home != nullptr
+           ? std::filesystem::path(home) / text.substr(2)
+           : std::filesystem::path(text);
+}
 
 class chat {
 public:
@@ -321,7 +329,7 @@ private:
       screen_.trouble("name a file: /save FILE, /load FILE");
       return;
     }
-    if (const auto worked = work(std::filesystem::path(file)); !worked)
+    if (const auto worked = work(path_of(file)); !worked)
       screen_.trouble(worked.message());
     else
       screen_.note(done + file + ": "

@@ -324,7 +324,7 @@ class Dialogue(World):
         self.write("bad.json", '{"messages": [{"role": "x", "content": ""}]}')
         self.assertIn("is no saved chat", t.say("/load bad.json"))
         self.assertIn("cannot read none", t.say("/load none"))
-        self.assertIn("2 messages", t.say("/load talk.json"))
+        self.assertIn("2 messages", t.say("/load ~/talk.json"))
 
     def history_is_kept(self):
         path = self.folder / ".local/share/shoal/default/chat_history"
