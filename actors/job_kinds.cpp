@@ -3,6 +3,7 @@
 
 #include "actors/serving/serve_job.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <map>
 

@@ -3,6 +3,7 @@
 
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 

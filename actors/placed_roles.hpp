@@ -13,6 +13,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/core/assignment.hpp"
 #include "runtime/jobs/run_config.hpp"
 
 #include <caf/actor.hpp>
@@ -21,6 +22,11 @@
 #include <set>
 #include <string>
 #include <vector>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+struct view;      // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::actors {
 

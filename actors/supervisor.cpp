@@ -6,6 +6,7 @@
 #include "actors/placed_roles.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"

@@ -8,22 +8,31 @@
 // Errors:  messages to a peer that is not up are dropped: the view tells.
 #pragma once
 
-#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/observe/flight_record.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/fwd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
+
+namespace shoal::core {
+enum class job_state : std::uint8_t; // runtime/core/job_entry.hpp
+struct assignment;                   // runtime/core/assignment.hpp
+struct model_version;                // runtime/core/job_entry.hpp
+struct plan;                         // runtime/core/planning/plan.hpp
+struct view;                         // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::runtime {
 
@@ -31,6 +40,7 @@ class context;
 class device_queue;
 class job_log;
 class link_hub;
+class metric_page;
 class store;
 class timeline;
 class training_operations;
@@ -151,6 +161,9 @@ public:
   /// The supervisor reports that no job needs anything on this node any more,
   /// so that a leaving node may go.
   virtual void released() = 0;
+
+  /// Adds what is known of this node: peers, links, jobs. Any thread.
+  virtual void add_metrics(metric_page& /*to*/) const {}
 
   /// Writes a line "[stage] ..." to the node's log.
   virtual void say(const std::string& line) = 0;

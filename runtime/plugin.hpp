@@ -30,6 +30,8 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 
 #include <caf/config.hpp>
 

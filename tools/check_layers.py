@@ -40,6 +40,7 @@ FLOORS = [
      "runtime/core/planning", "runtime/files"],
     ["kernels/cpu", "runtime/core/measure", "runtime/core/training",
      "runtime/openai", "runtime/work"],
+    ["runtime/anthropic", "runtime/openai/responses"],
     ["runtime/http"],
     ["runtime/http/client"],
     ["runtime/core/training/job/state"],
@@ -57,6 +58,7 @@ FLOORS = [
     ["runtime/identity"],
     ["runtime/control"],
     ["runtime/node/state"],
+    ["runtime/node/status"],
     ["runtime/node/requests"],
     ["runtime/node"],
     ["actors/pch", "actors/training"],
@@ -66,7 +68,7 @@ FLOORS = [
     ["actors/serving"],
     ["actors/gateway"],
     ["actors"],
-    ["apps/terminal"],
+    ["apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/train"],
@@ -92,9 +94,10 @@ PCRE2 = r"<pcre2"
 UTF8PROC = r"<utf8proc"
 ARCHIVES = r"<zlib\.h|<zstd"
 LIBEDIT = r"<histedit|<editline"
+CURL = r"<curl/"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
            r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
-           PCRE2, UTF8PROC, ARCHIVES, LIBEDIT]
+           PCRE2, UTF8PROC, ARCHIVES, CURL, LIBEDIT]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -118,7 +121,10 @@ RULES = {
                                     [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],
                 [CAF, PROTOBUF, ASIO, BOOST, r"<nlohmann/", r"<xxhash\.h"]),
+    "runtime/hub": (["runtime/hub", "runtime/model/files", "runtime/files",
+                     "runtime/core"], [CURL, r"<nlohmann/", r"<openssl/"]),
     "runtime/http": (["runtime"], [ASIO, BOOST, BEAST]),
+    "runtime/anthropic": (["runtime"], [r"<nlohmann/"]),
     "runtime/openai": (["runtime"], [r"<nlohmann/"]),
     "actors": (["actors", "runtime", "transport", "kernels"],
                [CAF, r"<nlohmann/"]),

@@ -5,6 +5,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/store/store.hpp"
 

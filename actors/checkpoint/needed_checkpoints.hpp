@@ -14,11 +14,16 @@
 // Threads: any; of_others() blocks on the disk.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <map>
 #include <mutex>
 #include <set>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+struct view;      // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::runtime {
 class context;

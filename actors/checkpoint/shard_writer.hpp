@@ -1,4 +1,4 @@
-// actors/checkpoint/shard_writer.hpp -- writes this peer's part of a
+// actors/checkpoint/shard_writer.hpp -- writes this peer's shards of a
 // checkpoint.
 //
 // One per sub-plan on each peer with stages or followed units. The job actor

@@ -4,7 +4,9 @@
 #include "runtime/core/text/utf8.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace shoal::actors {
@@ -45,11 +47,12 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        text_request asked, openai::completion_head head,
                        std::shared_ptr<const model::tokenizer> by)
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
-    head_(std::move(head)), format_(std::move(asked.format)),
-    seed_(asked.how.seed), by_(std::move(by)),
+    writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
+    format_(std::move(asked.format)), seed_(asked.how.seed), by_(std::move(by)),
     prompts_(std::move(asked.prompts)), skip_(asked.skip) {
+  writer_->set_head(head_);
   make_choices();
-  if (!head_.chat || !by_ || !by_->file())
+  if (!chat_ || !by_ || !by_->file())
     return;
   for (const char* mark : {"<think>", "</think>", "<tool_call>", "</tool_call>",
                            "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]"})
@@ -62,11 +65,11 @@ void completion::make_choices() {
   choices_.clear();
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
-    for (std::uint32_t i = 0; i < request_.n; ++i) {
+    for (std::uint32_t i = 0; i < request_.generated(); ++i) {
       model::token_text text(by_.get(), request_.stop);
       text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
-      if (head_.chat)
+      if (chat_)
         c.parser.emplace(format_, seed_ + i);
       if (request_.echo) {
         c.all = p.text;
@@ -77,8 +80,19 @@ void completion::make_choices() {
   left_ = choices_.size();
 }
 
+/// A stop string that has just occurred, if the text is to have it.
+std::string completion::stop_text(const choice& c, bool stopped_before) const {
+  return request_.include_stop && !stopped_before ? c.text.stopped_by()
+                                                  : std::string();
+}
+
 std::string completion::next_text(choice& c, core::token_id id) {
+  const bool stopped = c.text.stopped();
   std::string out = c.text.push(id);
+  out += stop_text(c, stopped);
+  if (out.empty() && !request_.skip_special && by_ && by_->file()
+      && by_->file()->is_special(id) && !c.text.stopped())
+    return by_->file()->decode({&id, 1}, false);
   if (const auto at = marks_.find(id);
       out.empty() && at != marks_.end() && !c.text.stopped())
     out = at->second; // decoders leave out special tokens
@@ -93,7 +107,7 @@ bool completion::begin() {
                                 {"Cache-Control", "no-cache"}}))
     return false;
   begun_ = true;
-  const bool tells = request_.echo || request_.return_token_ids || head_.chat;
+  const bool tells = request_.echo || request_.return_token_ids || chat_;
   if (!tells || skip_ > 0 || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -105,8 +119,7 @@ bool completion::begin() {
       told.prompt_token_ids = prompt_of(i);
       told.token_ids.emplace();
     }
-    if (event(openai::chunk_json(head_, {told}, request_.include_usage))
-        == runtime::http_write::gone)
+    if (event(told) == runtime::http_write::gone)
       return false;
   }
   return true;
@@ -117,16 +130,22 @@ bool completion::begin_again(std::string system_fingerprint) {
     return false;
   make_choices();
   head_.system_fingerprint = std::move(system_fingerprint);
+  writer_->set_head(head_);
   return true;
 }
 
-runtime::http_write completion::event(const std::string& json) {
-  told_ = true;
+void completion::count_event() {
   if (choices_.size() > 1)
     ++events_;
   else
     events_ = choices_.front().tokens;
-  return exchange_->write(openai::sse_event(json, events_));
+}
+
+runtime::http_write completion::event(const openai::completion_choice& news) {
+  count_event();
+  const std::string bytes = writer_->event(news, used_, events_);
+  told_ = told_ || !bytes.empty();
+  return exchange_->write(bytes);
 }
 
 std::string completion::text_of(core::token_id id) const {
@@ -226,6 +245,7 @@ completion::take(std::size_t index,
        i < tokens.size() && !c.text.stopped() && !only_prompt; ++i) {
     ++used_.completion_tokens;
     const bool has_it = ++c.tokens <= skip_;
+    c.logprob += tokens[i].logprob;
     const bool ends_it =
       end == core::stream_end::stop && i + 1 == tokens.size();
     if (!has_it)
@@ -234,13 +254,16 @@ completion::take(std::size_t index,
       break; // the token that ends a sequence has no text
     const std::string piece = next_text(c, tokens[i].token);
     parse(piece, !has_it);
+    used_.reasoning_tokens += c.parser && c.parser->thinking() ? 1 : 0;
     if (has_it)
       continue;
     text += piece;
     shown.push_back(tokens[i]);
   }
   if (end != core::stream_end::none) {
-    const std::string rest = c.text.finish();
+    const bool stopped = c.text.stopped();
+    std::string rest = c.text.finish();
+    rest += stop_text(c, stopped);
     parse(rest, true);
     text += rest;
   }
@@ -257,6 +280,9 @@ completion::take(std::size_t index,
       c.finish = openai::finish_reason::tool_calls;
   }
   left_ -= c.over ? 1 : 0;
+  if (!request_.parallel_calls)
+    std::erase_if(parsed.calls,
+                  [](const openai::tool_call& c) { return c.index > 0; });
 
   openai::completion_choice told;
   told.index = std::uint32_t(index);
@@ -280,10 +306,11 @@ completion::take(std::size_t index,
   runtime::http_write wrote = runtime::http_write::ok;
   if (request_.stream) {
     told.finish = c.finish;
+    told.stopped_by = c.text.stopped_by();
     if (request_.return_token_ids)
       told.token_ids = std::move(ids);
     if (!told.text.empty() || c.over || !shown.empty() || echoes)
-      wrote = event(openai::chunk_json(head_, {told}, request_.include_usage));
+      wrote = event(told);
   } else {
     if (request_.return_token_ids)
       c.ids.insert(c.ids.end(), ids.begin(), ids.end());
@@ -309,22 +336,41 @@ void completion::finish_at_once() {
   complete();
 }
 
+/// Choices that are told: of each prompt the n whose tokens are most probable on
+/// average.
+std::vector<std::size_t> completion::best_choices() const {
+  const std::size_t each = request_.generated();
+  const auto mean = [&](std::size_t i) {
+    const choice& c = choices_[i];
+    return c.logprob / double(std::max<std::uint64_t>(c.tokens, 1));
+  };
+  std::vector<std::size_t> out;
+  for (std::size_t first = 0; first < choices_.size(); first += each) {
+    std::vector<std::size_t> of_prompt(each);
+    std::iota(of_prompt.begin(), of_prompt.end(), first);
+    if (each > request_.n)
+      std::ranges::stable_sort(of_prompt, std::greater(), mean);
+    out.insert(out.end(), of_prompt.begin(), of_prompt.begin() + request_.n);
+  }
+  return out;
+}
+
 void completion::complete() {
   if (request_.stream) {
-    if (request_.include_usage)
-      (void)event(openai::usage_chunk_json(head_, used_));
-    (void)exchange_->write(openai::sse_done);
+    count_event();
+    (void)exchange_->write(writer_->end(used_, events_));
     exchange_->end();
     return;
   }
   std::vector<openai::completion_choice> all;
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
+  for (const std::size_t i : best_choices()) {
     openai::completion_choice& told = all.emplace_back();
-    told.index = std::uint32_t(i);
+    told.index = std::uint32_t(all.size() - 1);
     told.text = std::move(choices_[i].all);
     told.reasoning = std::move(choices_[i].reasoning);
     told.calls = std::move(choices_[i].calls);
     told.finish = choices_[i].finish;
+    told.stopped_by = choices_[i].text.stopped_by();
     if (request_.logprobs)
       told.logprobs = std::move(choices_[i].logprobs);
     if (request_.return_token_ids) {
@@ -332,7 +378,7 @@ void completion::complete() {
       told.token_ids = std::move(choices_[i].ids);
     }
   }
-  exchange_->respond_json(openai::completion_json(head_, all, used_));
+  exchange_->respond_json(writer_->whole(std::move(all), used_));
 }
 
 void completion::fail(const openai::api_error& why) {
@@ -341,7 +387,7 @@ void completion::fail(const openai::api_error& why) {
     exchange_->respond(why);
     return;
   }
-  (void)exchange_->write(openai::sse_event(openai::error_json(why)));
+  (void)exchange_->write(writer_->error(why));
   exchange_->end();
 }
 

@@ -1,9 +1,9 @@
-// actors/gateway/completion.hpp -- one request of /v1/completions or
-// /v1/chat/completions, as it is answered.
+// actors/gateway/completion.hpp -- one request for text, as it is answered.
 //
 // It has a choice for each prompt and n; each is a stream of the gateway. Tokens
-// come in, text goes out: as one answer, or as events. A choice ends by its
-// stream, or earlier by a stop string.
+// come in, text goes out: as one answer, or as events, in the words of the
+// request's API (openai/answer_writer.hpp). A choice ends by its stream, or
+// earlier by a stop string.
 //
 // The id of an event is the number of tokens that the client has with it, if there
 // is one choice; else a count of events. A client that comes again, to this or to
@@ -19,7 +19,8 @@
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/model/decode/token_text.hpp"
-#include "runtime/openai/completion_response.hpp"
+#include "runtime/openai/answer_parser.hpp"
+#include "runtime/openai/answer_writer.hpp"
 
 #include <map>
 #include <memory>
@@ -38,7 +39,7 @@ public:
 
   std::size_t choices() const noexcept { return choices_.size(); }
   const std::vector<core::token_id>& prompt_of(std::size_t choice) const {
-    return prompts_[choice / request_.n].ids;
+    return prompts_[choice / request_.generated()].ids;
   }
   const openai::generation_options& request() const noexcept {
     return request_;
@@ -95,6 +96,7 @@ private:
     bool over = false;
     bool echoed = false; ///< the probabilities of its prompt are told
     std::uint64_t tokens = 0;
+    double logprob = 0; ///< of all tokens together
   };
 
   void make_choices();
@@ -108,12 +110,17 @@ private:
   std::string name_of(core::token_id id) const;
   /// The text of a token, as far as it can be told now.
   std::string next_text(choice& c, core::token_id id);
-  runtime::http_write event(const std::string& json);
+  std::string stop_text(const choice& c, bool stopped_before) const;
+  runtime::http_write event(const openai::completion_choice& news);
+  void count_event();
+  std::vector<std::size_t> best_choices() const;
   void complete();
 
   std::shared_ptr<runtime::http_exchange> exchange_;
   openai::generation_options request_;
+  std::unique_ptr<openai::answer_writer> writer_;
   openai::completion_head head_;
+  bool chat_;                    ///< answers are parsed
   openai::answer_format format_; ///< of a chat's answer
   std::uint64_t seed_ = 0;       ///< of the first choice
   std::shared_ptr<const model::tokenizer> by_;

@@ -31,22 +31,40 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
     field, "context_length_exceeded");
 }
 
+namespace {
+
+/// Leaves of a prompt its last tokens, if the request says how many.
+/// @returns whether it was longer
+bool truncate(std::vector<core::token_id>& ids,
+              const openai::generation_options& asked,
+              const prompt_model& model) {
+  const std::uint64_t context = model.config.context;
+  const std::uint64_t answer = std::max(1u, asked.max_tokens);
+  const std::uint64_t room = context > answer ? context - answer : 1;
+  const std::uint64_t kept = asked.prompt_tokens_kept < 0
+                               ? room
+                               : std::uint64_t(asked.prompt_tokens_kept);
+  if (kept == 0 || ids.size() <= kept)
+    return false;
+  ids.erase(ids.begin(), ids.end() - std::ptrdiff_t(kept));
+  return true;
+}
+
+} // namespace
+
 std::variant<std::vector<completion_prompt>, api_error>
 prompts_of(const openai::completion_request& asked, const prompt_model& model) {
+  using token_ids = std::vector<openai::token_id>;
   std::vector<completion_prompt> out;
   for (const openai::prompt& p : asked.prompts) {
     completion_prompt& to = out.emplace_back();
-    if (const auto* ids = std::get_if<std::vector<openai::token_id>>(&p)) {
+    if (const auto* ids = std::get_if<token_ids>(&p)) {
       to.ids = *ids;
       if (!model::valid_ids(model.config.model, to.ids))
         return invalid_request(
           "prompt: has an id that is not below "
             + std::to_string(model.config.model.vocab_size),
           "prompt");
-      model::text_decoder text(model.text->tokenizer.get());
-      if (asked.echo)
-        for (const auto id : to.ids)
-          to.text += text.push(id);
     } else if (!model.text->tokenizer) {
       return invalid_request(
         "prompt: must be token ids, since the model has no text: "
@@ -61,6 +79,13 @@ prompts_of(const openai::completion_request& asked, const prompt_model& model) {
     }
     if (to.ids.empty())
       return invalid_request("prompt: has no tokens", "prompt");
+    const bool cut = truncate(to.ids, asked, model);
+    if (asked.echo && (cut || std::holds_alternative<token_ids>(p))) {
+      model::text_decoder text(model.text->tokenizer.get());
+      to.text.clear();
+      for (const auto id : to.ids)
+        to.text += text.push(id);
+    }
     if (asked.echo && asked.logprobs
         && to.ids.size() > core::serving::scored_max)
       return invalid_request("echo: with logprobs, a prompt may have "
@@ -159,6 +184,7 @@ prompt_of(openai::chat_request& asked, const prompt_model& model,
   chat_prompt out;
   out.format = format_of(*model.text->chat, asked.tools_allowed, marked.bytes);
   out.prompt.ids = std::get<std::vector<core::token_id>>(std::move(ids));
+  truncate(out.prompt.ids, asked, model);
   const std::size_t tokens = out.prompt.ids.size();
   if (tokens == 0)
     return invalid_request("messages: the model's chat template makes no text",
@@ -224,7 +250,7 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
 
 std::variant<std::uint64_t, api_error>
 skip_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::size_t choices) {
+        std::size_t choices, bool continues) {
   const std::string* const last = x.header("last-event-id");
   if (!last)
     return std::uint64_t{0};
@@ -232,6 +258,10 @@ skip_of(const runtime::http_request& x, const openai::generation_options& asked,
   const auto number = openai::parse_event_id(*last);
   if (!number)
     return invalid_request("Last-Event-ID: is no number of an event", field);
+  if (!continues)
+    return invalid_request("Last-Event-ID: streams of this API cannot be "
+                           "continued",
+                           field);
   if (!asked.stream || choices != 1)
     return invalid_request("Last-Event-ID: a stream of one choice can be "
                            "continued, and nothing else",

@@ -71,8 +71,9 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
 
 /// Tokens that the client has from before, by Last-Event-ID.
 /// @param choices  of the answer
+/// @param continues  whether the request's API has a way to go on with a stream
 std::variant<std::uint64_t, openai::api_error>
 skip_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::size_t choices);
+        std::size_t choices, bool continues);
 
 } // namespace shoal::actors

@@ -12,6 +12,7 @@
 #include "runtime/core/random.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/work/are_you_there.hpp"
 #include "runtime/work/device_queue.hpp"
@@ -81,6 +82,7 @@ private:
     std::set<core::stream_id> streams;
     std::vector<core::stream_ask> asks; ///< by choice
     core::nanoseconds came = 0;
+    core::nanoseconds first_token_after = 0;
     bool slow = false; ///< its client was, at some time
   };
   struct stream {
@@ -292,7 +294,9 @@ private:
       return;
     const stream s = at->second;
     request& r = requests_.at(s.request);
-    counts_.tokens += e.tokens.size();
+    counted_.generated(e.tokens.size());
+    if (!e.tokens.empty() && r.first_token_after == 0)
+      r.first_token_after = steady_now() - r.came;
     if (e.end != core::stream_end::none) {
       streams_.erase(at);
       r.streams.erase(e.stream);
@@ -341,8 +345,7 @@ private:
     const auto at = requests_.find(id);
     if (at == requests_.end())
       return;
-    ++counts_.clients_gone;
-    log(at->second, "the client has gone");
+    log(at->second, ended_request::client_gone, "the client has gone");
     forget(at);
   }
 
@@ -351,13 +354,14 @@ private:
     if (at == requests_.end())
       return;
     at->second.answer->fail(why);
-    log(at->second, std::to_string(why.status) + ": " + why.message);
+    log(at->second, why.status,
+        std::to_string(why.status) + ": " + why.message);
     forget(at);
   }
 
   void over(std::uint64_t id) {
     const auto at = requests_.find(id);
-    log(at->second, "200");
+    log(at->second, 200, "200");
     forget(at);
   }
 
@@ -368,17 +372,21 @@ private:
       drop_stream(r, s);
   }
 
-  void log(const request& r, const std::string& how) {
-    const auto ms = (steady_now() - r.came) / 1'000'000;
+  void log(const request& r, unsigned status, const std::string& how) {
+    const core::nanoseconds all = steady_now() - r.came;
+    counted_.ended(r.model->name(),
+                   {status, r.answer->prompt_tokens(), r.answer->tokens(),
+                    r.first_token_after, all});
     told(*r.model, r.answer->exchange(),
          std::to_string(r.answer->prompt_tokens()) + " + "
            + std::to_string(r.answer->tokens()) + " tokens in "
-           + std::to_string(ms) + " ms: " + how);
+           + std::to_string(all / 1'000'000) + " ms: " + how);
   }
 
   void refuse(runtime::http_exchange& x, const served_model& model,
               const openai::api_error& why) {
     x.respond(why);
+    counted_.ended(model.name(), {why.status});
     told(model, x, std::to_string(why.status) + ": " + why.message);
   }
 
@@ -431,13 +439,12 @@ private:
   // Requests. -------------------------------------------------------------------
 
   void on_ask(const http_ask& m) {
-    if (!view_) {
-      m.exchange->respond(openai::unavailable("the node is starting", 1));
-      return;
-    }
+    if (!view_)
+      return void(
+        m.exchange->respond(openai::unavailable("the node is starting", 1)));
     if (m.what > http_question::apply_template)
-      return answer(m.what, *m.exchange, models_, counts_);
-    ++counts_.requests;
+      return answer(m.what, *m.exchange, models_, counted_, node_);
+    counted_.asked();
     const std::size_t bytes = m.exchange->request().body.size();
     if (prompts_waiting_ >= prompts_waiting_max
         || (prompts_waiting_ > 0
@@ -489,10 +496,9 @@ private:
       return start(x, std::move(*asked), model);
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile
-    if (model->waiting.size() >= waiting_requests_max) {
-      x->respond(openai::rate_limited("the model is being loaded", 1));
-      return;
-    }
+    if (model->waiting.size() >= waiting_requests_max)
+      return void(
+        x->respond(openai::rate_limited("the model is being loaded", 1)));
     model->waiting.push_back([this, m] { prepare_prompt(m); });
   }
 
@@ -505,16 +511,17 @@ private:
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              text_request asked, const std::shared_ptr<served_model>& model) {
+    if (const auto why = why_not_begun(*view_, *model))
+      return refuse(*x, *model, *why);
     openai::completion_head head;
     const std::uint64_t id = ++last_;
-    head.chat = asked.chat;
-    head.id = (asked.chat ? "chatcmpl-" : "cmpl-") + core::job_text(id);
+    head.id = core::job_text(id);
     head.created = unix_ms() / 1000;
     head.model = model->name();
     const auto version = model->current();
     head.system_fingerprint = fingerprint_of(*model, *version);
     const std::uint32_t max_tokens = asked.options.max_tokens,
-                        n = asked.options.n;
+                        n = asked.options.generated();
     request r;
     r.came = steady_now();
     r.model = model;
@@ -530,7 +537,7 @@ private:
     const bool scored = r.answer->wants_scores();
     if (max_tokens == 0 && !scored) {
       r.answer->finish_at_once();
-      log(r, "200");
+      log(r, 200, "200");
       return;
     }
     const std::uint64_t client =
@@ -577,7 +584,7 @@ private:
   std::map<core::stream_id, stream> streams_;
   std::uint64_t last_; ///< request or stream; another start has other ones
   std::uint64_t notes_ = 0;
-  gateway_counts counts_;
+  gateway_metrics counted_;
   bool ticking_ = false;
   std::size_t prompts_waiting_ = 0; ///< with the thread for prompts
   std::size_t prompt_bytes_ = 0;    ///< of their requests

@@ -29,15 +29,19 @@
 namespace shoal::actors {
 
 enum class http_question : std::uint8_t {
-  completion,     ///< POST /v1/completions
-  chat,           ///< POST /v1/chat/completions
-  tokenize,       ///< POST /tokenize
-  detokenize,     ///< POST /detokenize
-  apply_template, ///< POST /apply-template
-  models,         ///< GET /v1/models
-  model,          ///< GET /v1/models/NAME
-  ready,          ///< GET /ready
-  metrics,        ///< GET /metrics
+  completion,      ///< POST /v1/completions
+  chat,            ///< POST /v1/chat/completions
+  responses,       ///< POST /v1/responses
+  messages,        ///< POST /v1/messages
+  count_tokens,    ///< POST /v1/messages/count_tokens
+  tokenize,        ///< POST /tokenize
+  detokenize,      ///< POST /detokenize
+  apply_template,  ///< POST /apply-template
+  models,          ///< GET /v1/models
+  model,           ///< GET /v1/models/NAME
+  ready,           ///< GET /ready
+  metrics,         ///< GET /metrics
+  metrics_of_vllm, ///< the same, with the names of vLLM besides
 };
 
 struct http_ask {

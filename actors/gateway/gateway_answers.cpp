@@ -1,6 +1,7 @@
 // actors/gateway/gateway_answers.cpp -- lists of models, /ready, /metrics.
 #include "actors/gateway/gateway_answers.hpp"
 
+#include "runtime/core/view.hpp"
 #include "runtime/openai/completion_response.hpp"
 
 namespace shoal::actors {
@@ -53,7 +54,8 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
 } // namespace
 
 void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_counts& counts) {
+            const served_models& models, const gateway_metrics& counted,
+            const runtime::context& node) {
   switch (what) {
   case http_question::models:
     return answer_models(x, models);
@@ -62,9 +64,21 @@ void answer(http_question what, runtime::http_exchange& x,
   case http_question::ready:
     return answer_ready(x, models);
   default:
-    x.respond(200, {{"Content-Type", "text/plain; version=0.0.4"}},
-              metrics_text(counts, models));
+    runtime::metric_page page(what == http_question::metrics_of_vllm);
+    counted.add(models, page);
+    node.add_metrics(page);
+    x.respond(200, {{"Content-Type", runtime::metric_page::content_type}},
+              page.text());
   }
+}
+
+std::optional<openai::api_error>
+why_not_begun(const core::view& v, const served_model& model) {
+  const core::job_entry* entry = core::find_job(v, model.entry().id);
+  if (entry == nullptr || !core::is_draining(*entry))
+    return std::nullopt;
+  return openai::unavailable(
+    "the model \"" + model.name() + "\" is about to end", 1);
 }
 
 std::optional<openai::api_error>

@@ -17,7 +17,12 @@ using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
 
 /// @pre `what` is one of those after apply_template
 void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_counts& counts);
+            const served_models& models, const gateway_metrics& counted,
+            const runtime::context& node);
+
+/// Why no request for a model is begun any more; nothing if requests are.
+std::optional<openai::api_error>
+why_not_begun(const core::view& v, const served_model& model);
 
 /// What a client is told where a stream has ended without its tokens; nothing for
 /// other ends.

@@ -13,7 +13,7 @@ namespace shoal::actors {
 
 class gateway_door {
 public:
-  explicit gateway_door(const std::string& version)
+  gateway_door(const std::string& version, bool vllm_metrics)
     : routes(std::make_shared<runtime::http_routes>()) {
     using exchange = std::shared_ptr<runtime::http_exchange>;
     const auto ask = [this](http_question what) {
@@ -23,6 +23,12 @@ public:
                 "application/json");
     routes->add("POST", "/v1/chat/completions", ask(http_question::chat),
                 "application/json");
+    routes->add("POST", "/v1/responses", ask(http_question::responses),
+                "application/json");
+    routes->add("POST", "/v1/messages", ask(http_question::messages),
+                "application/json");
+    routes->add("POST", "/v1/messages/count_tokens",
+                ask(http_question::count_tokens), "application/json");
     for (const char* before : {"", "/v1"}) {
       const std::string path = before;
       routes->add("POST", path + "/tokenize", ask(http_question::tokenize),
@@ -35,7 +41,9 @@ public:
     routes->add("GET", "/v1/models", ask(http_question::models));
     routes->add("GET", "/v1/models/*", ask(http_question::model));
     routes->add("GET", "/ready", ask(http_question::ready));
-    routes->add("GET", "/metrics", ask(http_question::metrics));
+    routes->add("GET", "/metrics",
+                ask(vllm_metrics ? http_question::metrics_of_vllm
+                                 : http_question::metrics));
     routes->add("GET", "/health",
                 [](exchange x) { x->respond_json("{\"status\":\"ok\"}"); });
     routes->add("GET", "/version", [version](exchange x) {
@@ -67,8 +75,9 @@ private:
   caf::actor_addr gateway_;
 };
 
-std::shared_ptr<gateway_door> make_gateway_door(std::string version) {
-  return std::make_shared<gateway_door>(version);
+std::shared_ptr<gateway_door>
+make_gateway_door(std::string version, bool vllm_metrics) {
+  return std::make_shared<gateway_door>(version, vllm_metrics);
 }
 
 std::shared_ptr<runtime::http_handler>

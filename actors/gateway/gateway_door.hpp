@@ -18,7 +18,9 @@ namespace shoal::actors {
 class gateway_door;
 
 /// A handler for the HTTP server. @param version of the program
-std::shared_ptr<gateway_door> make_gateway_door(std::string version);
+/// @param vllm_metrics /metrics has the names of vLLM besides
+std::shared_ptr<gateway_door>
+make_gateway_door(std::string version, bool vllm_metrics = false);
 std::shared_ptr<runtime::http_handler>
 handler_of(const std::shared_ptr<gateway_door>& door);
 

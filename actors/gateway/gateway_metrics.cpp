@@ -1,77 +1,140 @@
-// actors/gateway/gateway_metrics.cpp -- the text of /metrics.
-// Source: https://prometheus.io/docs/instrumenting/exposition_formats
+// actors/gateway/gateway_metrics.cpp -- the metrics of requests and of pipelines.
 #include "actors/gateway/gateway_metrics.hpp"
 
 namespace shoal::actors {
 
 namespace {
 
-std::string label(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  return out;
+using runtime::metric_kind;
+using enum runtime::metric_type;
+
+constexpr metric_kind requests{"shoal_requests_total", counter,
+                               "requests with prompts"};
+constexpr metric_kind answers{
+  "shoal_answers_total", counter,
+  "ended requests by status of HTTP; 499: the client has gone",
+  "model_name, status"};
+constexpr metric_kind made{"shoal_generated_tokens_total", counter,
+                           "tokens generated for clients of this node", "",
+                           "vllm:generation_tokens_total"};
+constexpr metric_kind prompts{"shoal_prompt_tokens_total", counter,
+                              "tokens of prompts of ended requests",
+                              "model_name", "vllm:prompt_tokens_total"};
+constexpr metric_kind first_token{
+  "shoal_time_to_first_token_seconds", histogram,
+  "time until a request had its first token", "model_name",
+  "vllm:time_to_first_token_seconds"};
+constexpr metric_kind each_token{
+  "shoal_time_per_output_token_seconds", histogram,
+  "mean time between tokens of a request", "model_name",
+  "vllm:request_time_per_output_token_seconds"};
+constexpr metric_kind request{"shoal_request_seconds", histogram,
+                              "time of a whole request that was answered",
+                              "model_name", "vllm:e2e_request_latency_seconds"};
+constexpr metric_kind streams{"shoal_streams", gauge,
+                              "streams of clients of this node", "model_name"};
+constexpr metric_kind model_step{
+  "shoal_model_step", gauge,
+  "step of the version that is served, of a job that trains", "model_name"};
+
+constexpr const char* of_pipeline = "model_name, pipeline";
+constexpr metric_kind ready{"shoal_pipeline_ready", gauge,
+                            "whether all stages have their weights: 1 or 0",
+                            of_pipeline};
+constexpr metric_kind in_pipeline{"shoal_pipeline_streams", gauge,
+                                  "streams of all nodes' clients", of_pipeline};
+constexpr metric_kind running{"shoal_pipeline_running", gauge,
+                              "of these, those that have pages of the cache",
+                              of_pipeline, "vllm:num_requests_running"};
+constexpr metric_kind queued{"shoal_pipeline_queued", gauge,
+                             "of these, those that wait for pages", of_pipeline,
+                             "vllm:num_requests_waiting"};
+constexpr metric_kind pages{"shoal_pipeline_pages", gauge,
+                            "pages of the cache in use", of_pipeline};
+constexpr metric_kind usage{"shoal_pipeline_cache_usage_ratio", gauge,
+                            "share of the cache in use, 0 to 1", of_pipeline,
+                            "vllm:kv_cache_usage_perc"};
+constexpr metric_kind waiting_tokens{
+  "shoal_pipeline_waiting_tokens", gauge,
+  "tokens of prompts that are still to be computed", of_pipeline};
+constexpr metric_kind guessed{"shoal_pipeline_guessed_tokens_total", counter,
+                              "tokens that were guessed ahead", of_pipeline,
+                              "vllm:spec_decode_num_draft_tokens_total"};
+constexpr metric_kind accepted{"shoal_pipeline_accepted_tokens_total", counter,
+                               "of these, those that were right", of_pipeline,
+                               "vllm:spec_decode_num_accepted_tokens_total"};
+
+double seconds(core::nanoseconds time) {
+  return double(time) / 1e9;
 }
 
-class metrics_page {
-public:
-  std::string text;
-
-  void kind(const char* name, const char* kind) {
-    text += std::string("# TYPE ") + name + " " + kind + "\n";
-  }
-  void value(const char* name, const std::string& labels, std::uint64_t value) {
-    text += name + labels + " " + std::to_string(value) + "\n";
-  }
-};
+void add_pipeline(const core::pipeline_report& r,
+                  const runtime::metric_labels& label,
+                  runtime::metric_page& to) {
+  to.add(ready, label, r.ready ? 1 : 0);
+  to.add(in_pipeline, label, r.streams);
+  to.add(running, label, r.running);
+  to.add(queued, label, r.streams - std::min(r.streams, r.running));
+  to.add(pages, label, double(r.pages));
+  if (r.room > 0)
+    to.add(usage, label, double(r.pages * core::page_tokens) / double(r.room));
+  to.add(waiting_tokens, label, double(r.waiting));
+  to.add(guessed, label, double(r.guessed));
+  to.add(accepted, label, double(r.accepted));
+}
 
 } // namespace
 
-std::string metrics_text(
-  const gateway_counts& counts,
-  const std::map<core::job_id, std::shared_ptr<served_model>>& models) {
-  metrics_page out;
-  const auto counter = [&](const char* name, std::uint64_t value) {
-    out.kind(name, "counter");
-    out.value(name, "", value);
-  };
-  counter("shoal_requests_total", counts.requests);
-  counter("shoal_clients_gone_total", counts.clients_gone);
-  counter("shoal_generated_tokens_total", counts.tokens);
-  out.kind("shoal_streams", "gauge");
-  for (const auto& [id, model] : models)
-    out.value("shoal_streams", "{model=\"" + label(model->name()) + "\"}",
-              model->streams());
-  out.kind("shoal_model_step", "gauge");
-  for (const auto& [id, model] : models)
+void gateway_metrics::ended(const std::string& name, const ended_request& is) {
+  const bool apart = models_.contains(name) || models_.size() < names_max;
+  of_model& m = models_[apart ? name : ""];
+  ++m.by_status[is.status];
+  m.prompt_tokens += is.prompt_tokens;
+  if (is.first_token > 0)
+    m.first_token.observe(seconds(is.first_token));
+  if (is.status != 200)
+    return;
+  m.request.observe(seconds(is.all));
+  if (is.generated_tokens > 1)
+    m.each_token.observe(seconds(is.all - is.first_token)
+                         / double(is.generated_tokens - 1));
+}
+
+void gateway_metrics::add(
+  const std::map<core::job_id, std::shared_ptr<served_model>>& models,
+  runtime::metric_page& to) const {
+  to.add(requests, {}, double(asked_));
+  to.add(made, {}, double(generated_));
+  for (const auto& [name, m] : models_) {
+    const runtime::metric_labels label{{"model_name", name}};
+    for (const auto& [status, count] : m.by_status)
+      to.add(answers,
+             {{"model_name", name}, {"status", std::to_string(status)}},
+             double(count));
+    to.add(prompts, label, double(m.prompt_tokens));
+    to.add(first_token, label, m.first_token);
+    to.add(each_token, label, m.each_token);
+    to.add(request, label, m.request);
+  }
+  for (const auto& [id, model] : models) {
+    const runtime::metric_labels label{{"model_name", model->name()}};
+    to.add(streams, label, double(model->streams()));
     if (model->config().follows != 0)
-      out.value("shoal_model_step", "{model=\"" + label(model->name()) + "\"}",
-                model->current()->is.step);
-  const auto of_pipelines = [&](const char* name, auto value_of,
-                                const char* kind = "gauge") {
-    out.kind(name, kind);
-    for (const auto& [id, model] : models)
-      for (const core::pipeline_report& r : model->current()->streams.reports())
-        out.value(name,
-                  "{model=\"" + label(model->name()) + "\",pipeline=\""
-                    + std::to_string(r.header.island) + "\"}",
-                  value_of(r));
-  };
-  using report = const core::pipeline_report&;
-  of_pipelines("shoal_pipeline_ready",
-               [](report r) { return r.ready ? 1u : 0u; });
-  of_pipelines("shoal_pipeline_streams", [](report r) { return r.streams; });
-  of_pipelines("shoal_pipeline_running", [](report r) { return r.running; });
-  of_pipelines("shoal_pipeline_pages", [](report r) { return r.pages; });
-  of_pipelines("shoal_pipeline_waiting_tokens",
-               [](report r) { return r.waiting; });
-  of_pipelines(
-    "shoal_pipeline_guessed_tokens_total", [](report r) { return r.guessed; },
-    "counter");
-  of_pipelines(
-    "shoal_pipeline_accepted_tokens_total", [](report r) { return r.accepted; },
-    "counter");
-  return std::move(out.text);
+      to.add(model_step, label, double(model->current()->is.step));
+    for (const core::pipeline_report& r : model->current()->streams.reports()) {
+      runtime::metric_labels of = label;
+      of.emplace_back("pipeline", std::to_string(r.header.island));
+      add_pipeline(r, of, to);
+    }
+  }
+}
+
+const std::vector<metric_kind>& gateway_metric_kinds() {
+  static const std::vector<metric_kind> all{
+    requests, answers, made,       prompts,        first_token, each_token,
+    request,  streams, model_step, ready,          in_pipeline, running,
+    queued,   pages,   usage,      waiting_tokens, guessed,     accepted};
+  return all;
 }
 
 } // namespace shoal::actors

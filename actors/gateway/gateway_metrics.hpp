@@ -2,24 +2,55 @@
 #pragma once
 
 #include "actors/gateway/served_model.hpp"
+#include "runtime/observe/metric_page.hpp"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace shoal::actors {
 
-/// Since the start.
-struct gateway_counts {
-  std::uint64_t requests = 0;
-  std::uint64_t clients_gone = 0; ///< before their answer was complete
-  std::uint64_t tokens = 0;       ///< generated for clients of this gateway
+/// A request that has ended.
+struct ended_request {
+  /// Of HTTP; `client_gone` if the client did not wait for the end.
+  unsigned status = 0;
+  static constexpr unsigned client_gone = 499; ///< as nginx logs it
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t generated_tokens = 0;
+  core::nanoseconds first_token = 0; ///< time to the first one; 0: none came
+  core::nanoseconds all = 0;         ///< time
 };
 
-/// In the text format of Prometheus, version 0.0.4.
-std::string metrics_text(
-  const gateway_counts& counts,
-  const std::map<core::job_id, std::shared_ptr<served_model>>& models);
+/// Since the start, by the names of models.
+class gateway_metrics {
+public:
+  void asked() { ++asked_; }
+  /// `name`: of a model that is served
+  void ended(const std::string& name, const ended_request& is);
+  void generated(std::uint64_t tokens) { generated_ += tokens; }
+
+  void add(const std::map<core::job_id, std::shared_ptr<served_model>>& models,
+           runtime::metric_page& to) const;
+
+  /// Names that are counted apart; the others are counted together, as "".
+  static constexpr std::size_t names_max = 256;
+
+private:
+  struct of_model {
+    std::map<unsigned, std::uint64_t> by_status;
+    std::uint64_t prompt_tokens = 0;
+    runtime::metric_histogram first_token{runtime::request_seconds};
+    runtime::metric_histogram each_token{runtime::token_seconds};
+    runtime::metric_histogram request{runtime::request_seconds};
+  };
+  std::uint64_t asked_ = 0;
+  std::uint64_t generated_ = 0;
+  std::map<std::string, of_model> models_;
+};
+
+/// All of them, for the reference.
+const std::vector<runtime::metric_kind>& gateway_metric_kinds();
 
 } // namespace shoal::actors

@@ -4,6 +4,7 @@
 #include "actors/checkpoint/blob_set.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/serving/version_turn.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <algorithm>

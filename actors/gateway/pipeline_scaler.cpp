@@ -2,6 +2,7 @@
 #include "actors/gateway/pipeline_scaler.hpp"
 
 #include "runtime/context.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 

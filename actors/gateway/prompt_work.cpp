@@ -1,11 +1,14 @@
 // actors/gateway/prompt_work.cpp -- one function for each kind of request.
 #include "actors/gateway/prompt_work.hpp"
 
+#include "runtime/anthropic/messages_request.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
+#include "runtime/openai/responses/responses_request.hpp"
 #include "runtime/openai/token_requests.hpp"
 
 #include <algorithm>
 #include <ctime>
+#include <span>
 
 namespace shoal::actors {
 
@@ -44,6 +47,17 @@ private:
     case http_question::chat:
       return with(openai::parse_chat(body), false,
                   [this](auto& r, auto& m) { return chat(r, m); });
+    case http_question::responses:
+      return renamed(with(openai::parse_responses(body), false,
+                          [this](auto& r, auto& m) { return chat(r, m); }),
+                     openai::responses_request::names);
+    case http_question::messages:
+      return renamed(with(anthropic::parse_messages(body), false,
+                          [this](auto& r, auto& m) { return chat(r, m); }),
+                     anthropic::messages_request::names);
+    case http_question::count_tokens:
+      return with(anthropic::parse_count_tokens(body), false,
+                  [this](auto& r, auto& m) { return count(r, m); });
     case http_question::tokenize:
       return with(openai::parse_tokenize(body), true,
                   [this](auto& r, auto& m) { return tokenize(r, m); });
@@ -74,17 +88,21 @@ private:
     return then(asked, **at);
   }
 
-  /// What completions and chats share.
-  result finish(const openai::generation_options& options, bool chat,
+  /// What all requests for text share.
+  template <class Request>
+  result finish(const Request& options, bool chat,
                 std::vector<completion_prompt> prompts,
                 const prompt_model& model, openai::answer_format format = {}) {
-    auto skip = skip_of(request_, options, prompts.size() * options.n);
+    auto writer = make_writer(options);
+    auto skip = skip_of(request_, options, prompts.size() * options.n,
+                        writer->continues());
     if (auto* wrong = std::get_if<api_error>(&skip))
       return std::move(*wrong);
     auto how = sampling_of(options, model);
     if (auto* wrong = std::get_if<api_error>(&how))
       return std::move(*wrong);
     text_request out{options,
+                     std::move(writer),
                      chat,
                      std::move(prompts),
                      std::get<std::uint64_t>(skip),
@@ -104,12 +122,29 @@ private:
                   model);
   }
 
-  result chat(openai::chat_request& asked, const prompt_model& model) {
+  /// A conversation, whatever its API.
+  template <class Chat>
+  result chat(Chat& asked, const prompt_model& model) {
     auto prompt = prompt_of(asked, model, local_time());
     if (auto* wrong = std::get_if<api_error>(&prompt))
       return std::move(*wrong);
     auto& made = std::get<chat_prompt>(prompt);
     return finish(asked, true, {std::move(made.prompt)}, model, made.format);
+  }
+
+  result count(openai::chat_request& asked, const prompt_model& model) {
+    auto tokens = tokens_of(std::move(asked.asked), model, local_time());
+    if (auto* wrong = std::get_if<api_error>(&tokens))
+      return std::move(*wrong);
+    return anthropic::count_json(
+      std::get<std::vector<core::token_id>>(tokens).size());
+  }
+
+  /// Says in errors what the API calls their fields.
+  static result renamed(result out, std::span<const openai::field_name> names) {
+    if (auto* wrong = std::get_if<api_error>(&out))
+      rename_fields(*wrong, names);
+    return out;
   }
 
   static api_error no_text(const prompt_model& model) {

@@ -10,7 +10,9 @@
 
 #include "actors/gateway/completion_rules.hpp"
 #include "actors/gateway/gateway.hpp"
+#include "runtime/openai/answer_writer.hpp"
 
+#include <memory>
 #include <variant>
 
 namespace shoal::actors {
@@ -18,7 +20,8 @@ namespace shoal::actors {
 /// A request for text, ready for pipelines.
 struct text_request {
   openai::generation_options options;
-  bool chat = false;
+  std::unique_ptr<openai::answer_writer> writer; ///< of the request's API
+  bool chat = false; ///< the answer has thoughts and calls apart from its text
   std::vector<completion_prompt> prompts;
   std::uint64_t skip = 0; ///< tokens that the client has
   core::sampling_wish how;

@@ -11,6 +11,7 @@
 #include "actors/gateway/pipeline_scaler.hpp"
 #include "actors/gateway/prompt_model.hpp"
 #include "actors/training/later.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/openai/generation_options.hpp"
 

@@ -3,15 +3,15 @@
 #include "actors/job/job.hpp"
 
 #include "actors/job/job_actor.hpp"
+#include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
 #include "runtime/observe/training_operations.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
-
-#include <caf/all.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -546,7 +546,8 @@ void job_actor::act(const finished& a) {
       "the run has diverged: the loss or the gradient norm of " + bad
         + " steps in a row was not finite (training.max_bad_steps); their "
           "changes were not applied. Try a lower optimizer.lr, or a "
-          "training.max_norm, and --resume from the last checkpoint");
+          "training.max_norm; --resume goes on from the last checkpoint, if "
+          "there is one");
     return;
   }
   node().propose_end(id(),

@@ -23,6 +23,8 @@
 
 #include "actors/checkpoint/needed_checkpoints.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>

@@ -5,6 +5,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "runtime/core/text/hex.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/file.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/jobs/job_log.hpp"

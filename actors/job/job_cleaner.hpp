@@ -24,6 +24,11 @@
 #include <map>
 #include <vector>
 
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+struct view;      // runtime/core/view.hpp
+} // namespace shoal::core
+
 namespace shoal::actors {
 
 /// Number of ended jobs whose last checkpoint can still be fetched.

@@ -2,6 +2,7 @@
 // arrive.
 #include "actors/reduction/gradient_copies.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/work/device_queue.hpp"

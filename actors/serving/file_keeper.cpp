@@ -5,6 +5,7 @@
 #include "runtime/context.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/amounts.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
@@ -76,7 +77,8 @@ struct file_keeper::look {
   std::vector<blob_digest> lists; ///< manifests and indexes that are missing
   std::size_t files = 0, kept = 0;
   std::uint64_t kept_bytes = 0;
-  std::size_t alone = 0; ///< files that have one keeper or none
+  std::size_t alone = 0;    ///< files that have one keeper, for want of room
+  std::size_t homeless = 0; ///< files that have none
   std::set<blob_digest> kept_files;
   /// Files that are to be here, the largest first, and where they may be.
   std::vector<std::pair<blob_digest, std::vector<peer_id>>> missing;
@@ -224,7 +226,9 @@ void file_keeper::look_again() {
         const bool here = blobs.contains(f.digest);
         const auto& at = keepers[i];
         const bool kept = std::ranges::find(at, self) != at.end();
-        found->alone += at.size() < std::min(core::copies_kept, disks.size());
+        found->homeless += at.empty();
+        found->alone +=
+          !at.empty() && at.size() < std::min(core::copies_kept, disks.size());
         absent += here && !blobs.in_memory(f.digest) ? 0 : f.bytes;
         if (kept) {
           found->kept_files.insert(f.digest);
@@ -294,7 +298,10 @@ void file_keeper::report(const look& found) {
   if (found.alone > 0)
     text += "; for " + core::count_text(found.alone, "file")
             + " no second disk has room";
-  if (found.kept > 0 && text != said_)
+  if (found.homeless > 0)
+    text +=
+      "; for " + core::count_text(found.homeless, "file") + " no disk has room";
+  if ((found.kept > 0 || found.homeless > 0) && text != said_)
     node_.say("[serve] " + (said_ = text));
 }
 

@@ -16,8 +16,8 @@
 #include "actors/checkpoint/needed_checkpoints.hpp"
 #include "actors/serving/file_share.hpp"
 #include "actors/serving/served_weights.hpp"
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/planning/file_keepers.hpp"
-#include "runtime/core/view.hpp"
 
 #include <chrono>
 #include <map>

@@ -8,7 +8,9 @@
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/assignment.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/serving/pipeline.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/work/are_you_there.hpp"
@@ -47,6 +49,9 @@ namespace {
 constexpr std::size_t early_max = 1024;
 /// Views for which one is kept: it may be of a version that is gone.
 constexpr unsigned early_views_max = 8;
+/// Time for requests that are being answered when the job is to end.
+constexpr core::nanoseconds drain_max = 30'000'000'000;
+constexpr core::nanoseconds propose_again_after = 1'000'000'000;
 /// Lines to all members under one place.
 constexpr std::size_t said_max = 64;
 
@@ -82,10 +87,7 @@ public:
         lives();
         on_message(m);
       },
-      [this](const runtime::drain_job&) {
-        node_.propose_end({config_.entry.id, config_.island},
-                          core::job_state::cancelled, 0, 0);
-      },
+      [this](const runtime::drain_job&) { drain(); },
       [](const runtime::leaving_alone&) {},
       [](const runtime::stop_waiting_job&) {},
       [](const runtime::checkpoint_offered&) {},
@@ -236,6 +238,31 @@ private:
     return out;
   }
 
+  /// Gateways begin no more requests; those that have begun are answered first.
+  void drain() {
+    if (!drains_since_)
+      drains_since_ = steady_now();
+    end_if_drained();
+  }
+
+  void end_if_drained() {
+    const auto now = steady_now();
+    if (over_ || !drains_since_ || now < propose_end_at_)
+      return;
+    const bool at_once = stages_.empty() || now - *drains_since_ >= drain_max;
+    const bool first_stage = std::ranges::any_of(
+      served_, [](const auto& s) { return bool(s->pipeline); });
+    const bool idle = std::ranges::all_of(served_, [](const auto& s) {
+      return !s->pipeline || s->pipeline->streams() == 0;
+    });
+    if (!at_once && !(first_stage && idle))
+      return;
+    propose_end_at_ = now + propose_again_after;
+    node_.propose_end({config_.entry.id, config_.island},
+                      core::job_state::cancelled, 0,
+                      at_once ? 0 : header_.since);
+  }
+
   void on_view(const job_view& m) {
     lives();
     if (over_)
@@ -261,6 +288,9 @@ private:
     }
     if (const core::job_entry* entry = core::find_job(*m.view, id.job))
       set_versions(*entry, place);
+    const core::job_entry* entry = core::find_job(*m.view, id.job);
+    if (entry != nullptr && core::is_draining(*entry))
+      drain();
     for (const auto& s : served_)
       s->stalls.predict(view_, place, serve_);
     tick_soon();
@@ -447,6 +477,7 @@ private:
     const auto all = served_;
     for (const auto& s : all)
       s->stalls.tick(sight(*s), steady_now());
+    end_if_drained();
     tick_soon();
   }
 
@@ -482,6 +513,8 @@ private:
   std::deque<early_message> early_;
   std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
+  std::optional<core::nanoseconds> drains_since_;
+  core::nanoseconds propose_end_at_ = 0;
   bool ticking_ = false;
   bool over_ = false;
 };

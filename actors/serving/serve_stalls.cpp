@@ -4,6 +4,8 @@
 
 #include "actors/job/parts/queue_sight.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"

@@ -34,6 +34,11 @@ namespace shoal::runtime {
 class context;
 }
 
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+struct view;      // runtime/core/view.hpp
+} // namespace shoal::core
+
 namespace shoal::actors {
 
 /// What a peer sees of its stages of one version.

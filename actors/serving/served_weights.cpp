@@ -5,6 +5,7 @@
 #include "runtime/context.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/serving/pages.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "runtime/core/assignment.hpp"
-#include "runtime/core/view.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <cstring>
 

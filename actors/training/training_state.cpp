@@ -1,6 +1,7 @@
 // actors/training/training_state.cpp -- units, and the stages of a sub-plan.
 #include "actors/training/training_state.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/files/bytes_hash.hpp"
 

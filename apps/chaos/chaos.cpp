@@ -2,6 +2,7 @@
 #include "apps/chaos/chaos.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <set>

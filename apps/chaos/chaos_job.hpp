@@ -9,7 +9,7 @@
 #pragma once
 
 #include "runtime/control/client.hpp"
-#include "runtime/core/view.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/jobs/job_log.hpp"
 

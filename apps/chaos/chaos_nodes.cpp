@@ -1,6 +1,7 @@
 // apps/chaos/chaos_nodes.cpp -- uses fork, exec and signals.
 #include "apps/chaos/chaos_nodes.hpp"
 
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/identity/stale_files.hpp"
 
 #include <fcntl.h>
@@ -48,9 +49,9 @@ std::vector<char*> pointers(const std::vector<std::string>& all) {
 } // namespace
 
 fs::path chaos_nodes::new_folder() {
-  runtime::remove_abandoned_dirs(fs::temp_directory_path(),
+  runtime::remove_abandoned_dirs(runtime::temporary_folder(),
                                  runtime::chaos_folder);
-  return fs::temp_directory_path()
+  return runtime::temporary_folder()
          / (runtime::chaos_folder + std::to_string(::getpid()));
 }
 

@@ -1,7 +1,8 @@
 // apps/chat/chat_model.cpp -- asks nodes and servers for their models.
 #include "apps/chat/chat_model.hpp"
 
-#include "apps/chat/chat_answer.hpp" // error_in
+#include "apps/chat/chat_answer.hpp"   // error_in
+#include "apps/common/named_model.hpp" // hub_repository
 #include "apps/remote/remote.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -114,8 +115,9 @@ model::status chat_model::find() {
 
 model::status chat_model::find_at_node() {
   std::error_code error;
-  const bool is_path =
-    !o_.model.empty() && std::filesystem::exists(o_.model, error);
+  const bool is_path = !o_.model.empty()
+                       && (std::filesystem::exists(o_.model, error)
+                           || !hub_repository(o_.model).empty());
   runtime::client node(client_of(o_.at));
   if (node.connect()) {
     if (is_path && !names_a_node(o_.at))

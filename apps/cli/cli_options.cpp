@@ -8,7 +8,7 @@
 #include "apps/cli/completion.hpp"
 #include "apps/cli/reference.hpp"
 #include "runtime/jobs/run_config.hpp"
-#include "runtime/wire/messages.hpp" // reply_lines_max
+#include "runtime/wire/client_messages.hpp" // reply_lines_max
 
 #include <cstdlib>
 #include <iterator>
@@ -100,8 +100,9 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
     add(std::string(k.section), k.name, std::string(k.help),
         runtime::default_text(k), type_of(k));
   add("model", "path",
-      "start from this Hugging Face directory (default: random weights)", "",
-      "DIR");
+      "start from this Hugging Face directory, or ORG/NAME of the Hugging Face "
+      "hub (default: random weights)",
+      "", "DIR");
   for (std::string_view k : model::known_keys())
     add("model", k, "", runtime::model_default_text(k), "VALUE");
 }
@@ -507,7 +508,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   CLI::Option* serve =
     c->add_option(
        "--serve", set.plan.serve.model,
-       "plan for serving this model: a Hugging Face directory, whose "
+       "plan for serving this model: a Hugging Face directory or ORG/NAME of "
+       "the Hugging Face hub, whose "
        "weights may be missing, a GGUF file, a config.json, or a run file with "
        "[model] (default: none)")
       ->type_name("MODEL");

@@ -30,6 +30,7 @@ struct command_set {
   init_options init;
   generate_command generate;
   eval_command eval;
+  pull_options pull;
   audit_options audit;
   doctor_options doctor;
   key_options key;

@@ -8,8 +8,9 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   CLI::App* c = app.add_subcommand("generate", "continue a prompt");
   c->add_option(
      "MODEL_DIR", g.model,
-     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
-     "has not ended, its newest checkpoint")
+     "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging Face hub, "
+     "or "
+     "the folder of a run: of one that has not ended, its newest checkpoint")
     ->type_name("PATH")
     ->required();
   c->add_option_function<std::string>(
@@ -78,8 +79,9 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("eval", "mean loss of a model over text");
   c->add_option(
      "MODEL_DIR", e.model,
-     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
-     "has not ended, its newest checkpoint")
+     "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging Face hub, "
+     "or "
+     "the folder of a run: of one that has not ended, its newest checkpoint")
     ->type_name("PATH")
     ->required();
   c->add_option(
@@ -111,6 +113,17 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", e.json, "as JSON");
   run[c] = [&e] { return run_eval(e); };
+
+  pull_options& p = set.pull;
+  c = app.add_subcommand("pull",
+                         "download a model of the Hugging Face hub into the "
+                         "cache that the hub's tools share");
+  c->add_option("MODEL", p.model,
+                "ORG/NAME, ORG/NAME@REVISION (a branch, a tag or a commit), or "
+                "ORG/NAME:FILE.gguf for one file in GGUF")
+    ->required();
+  c->add_flag("--json", p.json, "as JSON");
+  run[c] = [&p] { return run_pull(p); };
 
   audit_options& a = set.audit;
   c = app.add_subcommand(

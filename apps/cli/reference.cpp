@@ -1,6 +1,7 @@
 // apps/cli/reference.cpp -- makes each chapter from its table.
 #include "apps/cli/reference.hpp"
 
+#include "actors/gateway/gateway_metrics.hpp"
 #include "apps/chat/chat_answer.hpp" // chat_events
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/help_format.hpp"
@@ -10,7 +11,8 @@
 #include "apps/plan/view_file.hpp"
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/node_metrics.hpp"
+#include "runtime/node/status/status.hpp"
 #include "runtime/observe/tensorboard.hpp"
 
 #include <algorithm>
@@ -156,7 +158,9 @@ void add_run_file(page& to) {
                    "`config.json` has, with the same meaning. Sizes that are "
                    "left out follow from `hidden_size`."},
                   {{"key", "default", "meaning"},
-                   {{"path", "", "start from this Hugging Face directory"}}}};
+                   {{"path", "",
+                     "start from this Hugging Face directory, or ORG/NAME of "
+                     "the Hugging Face hub"}}}};
   for (const std::string_view k : model::known_keys())
     model.table.rows.push_back(
       {std::string(k), runtime::model_default_text(k), ""});
@@ -290,6 +294,7 @@ void add_json(page& to) {
   add_events(to, "`generate`", generate_events());
   add_events(to, "`serve`", serve_events());
   add_events(to, "`chat`", chat_events());
+  to.parts.push_back(json_part("`pull`", "One object.", pull_fields()));
   to.parts.push_back(json_part("`audit`", "One object.", audit_fields()));
   to.parts.push_back(json_part("`bench link`",
                                "A list, with one object for each fabric.",
@@ -327,6 +332,24 @@ void add_metrics(page& to) {
        std::string(t.meaning)});
 }
 
+/// Of Prometheus.
+void add_scraped(page& to) {
+  page_part part{false,
+                 "GET /metrics",
+                 {"Every node answers Prometheus at `/metrics` of its `--http` "
+                  "address. With `--metrics-compat vllm` some have the name of "
+                  "vLLM besides."},
+                 {{"name", "type", "labels", "name of vLLM", "meaning"}, {}}};
+  const char* const types[] = {"counter", "gauge", "histogram"};
+  for (const auto* kinds :
+       {&actors::gateway_metric_kinds(), &runtime::node_metric_kinds()})
+    for (const runtime::metric_kind& k : *kinds)
+      part.table.rows.push_back(
+        {k.name, types[std::size_t(k.type)], k.labels,
+         k.vllm == nullptr ? "" : std::string("`") + k.vllm + "`", k.help});
+  to.parts.push_back(std::move(part));
+}
+
 void add_exit_codes(page& to) {
   to.parts.push_back(
     {true, "Exit codes", {exit_codes_note}, {{"code", "name", "meaning"}, {}}});
@@ -355,6 +378,7 @@ page make_reference(const CLI::App& app) {
   add_view_file(out);
   add_json(out);
   add_metrics(out);
+  add_scraped(out);
   add_exit_codes(out);
   return out;
 }

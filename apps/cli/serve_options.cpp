@@ -16,6 +16,12 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
        + "file with the hashes of the keys that clients must have; needed "
          "for an address other than loopback (default: none)")
     ->type_name("FILE");
+  c.add_option("--metrics-compat", o.metrics_compat,
+               where
+                 + "whose names /metrics has besides, for dashboards that "
+                   "exist (default: none)")
+    ->type_name("vllm")
+    ->check(CLI::IsMember({"vllm"}));
 }
 
 void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {
@@ -65,8 +71,9 @@ static void add_chat(CLI::App& app, chat_options& o, runners& run) {
     "chat", "talk with a model that is served, line by line or through pipes");
   c->add_option("MODEL", o.model,
                 "name of a model that the local node knows as served; else a "
-                "folder or file as of `shoal serve`, which is served until the "
-                "chat ends (default: the only one that is served)")
+                "folder, a file or a name on the hub as of `shoal serve`, "
+                "which is served until the chat ends (default: the only one "
+                "that is served)")
     ->type_name("MODEL");
   CLI::Option* url =
     c->add_option("--url", o.url,
@@ -109,12 +116,13 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
   serve_options& o = set.serve;
   CLI::App* c = app.add_subcommand(
     "serve", "serve a model over the shoal: every peer answers OpenAI's API");
-  c->add_option(
-     "MODEL", o.model,
-     "Hugging Face directory, a GGUF file, or the folder of a run: of one that "
-     "has not ended, its newest checkpoint. Or, where there is no "
-     "such folder, a training job of the shoal, by name or id: its "
-     "newest checkpoint, then each newer one")
+  c->add_option("MODEL", o.model,
+                "Hugging Face directory, a GGUF file, ORG/NAME of the Hugging "
+                "Face hub, or "
+                "the folder of a run: of one that "
+                "has not ended, its newest checkpoint. Or, where there is no "
+                "such folder, a training job of the shoal, by name or id: its "
+                "newest checkpoint, then each newer one")
     ->type_name("PATH")
     ->required();
   c->add_option(

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "apps/common/http_front.hpp"
+#include "apps/common/named_model.hpp"
 #include "apps/terminal/exit_codes.hpp"
 
 #include <cstdint>
@@ -120,6 +121,7 @@ struct run_options {
   /// "section.key" -> value, as text; from flags.
   std::map<std::string, std::string> overrides;
   std::vector<std::string> data; ///< replaces data.paths
+  download_terms download;       ///< of a model.path on the hub
 };
 
 struct train_options {
@@ -220,6 +222,12 @@ struct eval_command {
   bool json = false;
 };
 int run_eval(const eval_command& o);
+
+struct pull_options {
+  std::string model; ///< ORG/NAME[@REVISION], or with :FILE.gguf
+  bool json = false;
+};
+int run_pull(const pull_options& o);
 
 struct audit_options {
   std::filesystem::path out;     ///< folder of train or attach: metrics.jsonl,

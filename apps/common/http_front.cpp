@@ -12,7 +12,8 @@ static constexpr char usual_listen[] = "127.0.0.1:8000";
 
 http_front::http_front(const http_options& o,
                        std::function<void(const std::string&)> say)
-  : door_(actors::make_gateway_door(program_version())) {
+  : door_(
+    actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")) {
   if (o.listen == "off")
     return;
   runtime::http_config c;

@@ -25,6 +25,7 @@ struct http_options {
   /// ADDRESS:PORT; empty: loopback, port 8000 or the next free one; "off": none.
   std::string listen;
   std::filesystem::path api_keys; ///< empty: none are asked for
+  std::string metrics_compat;     ///< "vllm": /metrics has its names, too
 };
 
 /// Time for requests that are being answered when a node is to leave.

@@ -3,7 +3,7 @@
 //
 // Each list comes from the table that the command itself writes from (see
 // runtime/files/json_table.hpp); `shoal reference` prints them. The output of
-// `status` and `jobs` comes from the node: runtime/node/status.hpp. `plan` has
+// `status` and `jobs` comes from the node: runtime/node/status/status.hpp. `plan` has
 // plan_table.hpp, and the events of a job are in runtime/jobs/event_json.hpp.
 #pragma once
 
@@ -23,6 +23,7 @@ std::vector<runtime::event_text> serve_events();
 
 std::vector<runtime::field_text> doctor_fields(); ///< of each finding
 std::vector<runtime::field_text> eval_fields();
+std::vector<runtime::field_text> pull_fields();
 std::vector<runtime::field_text> audit_fields();
 
 // For `bench`: of each row, except those of the pipeline.

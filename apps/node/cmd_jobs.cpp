@@ -12,6 +12,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/jobs/run_config.hpp"
 

@@ -11,7 +11,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file.hpp"
 #include "runtime/identity/identity.hpp"
-#include "runtime/wire/messages.hpp" // invite_seconds_max
+#include "runtime/wire/client_messages.hpp" // invite_seconds_max
 
 #include <sys/stat.h>
 #include <unistd.h>

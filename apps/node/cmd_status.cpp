@@ -11,7 +11,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/wire/messages.hpp" // reply_lines_max
+#include "runtime/wire/client_messages.hpp" // reply_lines_max
 
 #include <algorithm>
 #include <chrono>

@@ -128,7 +128,9 @@ int run_plan(const plan_options& o) {
   if (!o.serve.model.empty())
     return run_served_plan(o);
   int code = exit_usage;
-  auto run = load_run(o.run, &code);
+  run_options wanted = o.run;
+  wanted.download.weights = false;
+  auto run = load_run(wanted, &code);
   if (!run) {
     std::cerr << "shoal: " << run.message() << "\n";
     return code;

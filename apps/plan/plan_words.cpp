@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 
 #include <array>
 #include <cstdarg>

@@ -1,10 +1,15 @@
 // apps/plan/plan_words.hpp -- lines that the tables of `shoal plan` share.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <string>
 #include <vector>
+
+namespace shoal::core {
+struct assignment; // runtime/core/assignment.hpp
+struct view;       // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::apps {
 

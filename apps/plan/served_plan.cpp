@@ -6,6 +6,7 @@
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json_table.hpp"
 #include "runtime/jobs/plan_json.hpp"
 #include "runtime/jobs/unheld_roles.hpp"

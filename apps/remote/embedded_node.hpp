@@ -4,6 +4,7 @@
 
 #include "actors/supervisor.hpp"
 #include "apps/common/version.hpp"
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/stale_files.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -46,9 +47,9 @@ public:
                 std::function<void(const std::string&)> say,
                 const runtime::role_table& more = {})
     : shows_(std::move(say)) {
-    runtime::remove_abandoned_dirs(std::filesystem::temp_directory_path(),
+    runtime::remove_abandoned_dirs(runtime::temporary_folder(),
                                    runtime::train_folder);
-    folder_ = std::filesystem::temp_directory_path()
+    folder_ = runtime::temporary_folder()
               / (runtime::train_folder + std::to_string(getpid()));
     make_own(folder_);
     runtime::node_config c;

@@ -5,6 +5,7 @@
 #include "apps/remote/status_text.hpp" // serves
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #include "apps/remote/local_nodes.hpp"
 
 #include "apps/common/version.hpp"
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/identity/stale_files.hpp"
 #include "runtime/node/node.hpp"
 
@@ -74,7 +75,7 @@ void serve(const fs::path& folder, const std::string& join,
 } // namespace
 
 local_nodes::local_nodes(int count, const prepare& p) {
-  const fs::path temp = fs::temp_directory_path();
+  const fs::path temp = runtime::temporary_folder();
   runtime::remove_abandoned_dirs(temp, runtime::bench_folder);
   folder_ = temp / (runtime::bench_folder + std::to_string(::getpid()));
   if (::mkdir(folder_.c_str(), 0700) != 0) // owned and readable only by this

@@ -15,7 +15,7 @@ namespace shoal::apps {
 runtime::client_config client_of(const node_address& at);
 
 /// The same; without --cluster-key a node of this machine asks those of --peer.
-/// @pre the command only asks what is_handed_on() (runtime/wire/messages.hpp)
+/// @pre the command only asks what is_handed_on() (runtime/wire/client_messages.hpp)
 runtime::client_config client_through(const node_address& at);
 
 /// The connected node's answer to `shoal status`.

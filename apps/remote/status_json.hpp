@@ -11,11 +11,14 @@
 #pragma once
 
 #include "runtime/core/result.hpp"
-#include "runtime/core/view.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <string_view>
+
+namespace shoal::core {
+struct view; // runtime/core/view.hpp
+}
 
 namespace shoal::apps {
 

@@ -175,8 +175,7 @@ void put_work(std::string& out, const json& peer, const json& job) {
       continue;
     const std::string id = begin_of(job["id"], 8);
     if (serves(job)) {
-      put(out, "  keeps files of %s (%s)\n", text(job, "name"),
-          id.c_str());
+      put(out, "  keeps files of %s (%s)\n", text(job, "name"), id.c_str());
       continue;
     }
     if (k["refuses"].get<bool>()) {
@@ -292,8 +291,9 @@ std::string status_table(const status_json& status) {
   }
   for (const json& cut : status["cuts"])
     if (cut.size() == 2)
-      put(out, "no way between %s and %s\n", begin_of(cut[0], 8).c_str(),
-          begin_of(cut[1], 8).c_str());
+      put(out, "no way between %s and %s\n",
+          name_of(status, begin_of(cut[0], 64)).c_str(),
+          name_of(status, begin_of(cut[1], 64)).c_str());
   for (const json& j : status["jobs"])
     put(out, "job %s  %s  %s  %s\n", text(j, "id"), text(j, "name"),
         state_of(j),

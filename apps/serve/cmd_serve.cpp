@@ -24,6 +24,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
@@ -46,12 +47,19 @@ using runtime::job_event_kind;
 
 namespace {
 
+/// An upload that waits for room says so once after this time. It asks for room each
+/// 0.2 s, so it has had some if it has not asked for a second.
+constexpr std::chrono::seconds room_said_after{10};
+constexpr std::chrono::seconds room_asked_within{1};
+
 class serving final : private runtime::follow_handler {
 public:
   explicit serving(const serve_options& o) : o_(o) {}
 
   int run() {
     std::error_code error;
+    if (!hub_repository(o_.model).empty())
+      return run_folder();
     if (!fs::exists(o_.model, error))
       return run_job();
     const std::string job = job_so_named();
@@ -86,9 +94,10 @@ private:
   }
 
   int run_folder() {
-    auto folder = model_in(o_.model);
+    auto folder =
+      model_in(o_.model, {true, [this] { return !interrupts_.seen(); }});
     if (!folder)
-      return fail(folder.message());
+      return interrupts_.seen() ? exit_interrupted : fail(folder.message());
     auto config = describe_served(o_, *folder);
     if (!config)
       return fail(config.message());
@@ -106,23 +115,31 @@ private:
     const auto bytes = weights_bytes(*folder);
     if (!bytes)
       return fail(bytes.message());
-    passed_upload passed(*folder, *client_);
+    std::optional<passed_upload> passed;
     const auto upload = [&](core::job_entry& entry) -> model::status {
       if (passes_)
         say("notice", "the disk of this node has no room for the whole model: "
                       "its files go on to the peers that keep them");
-      auto sent = passes_ ? passed.list() : upload_weights(*folder, put);
+      if (passes_)
+        passed.emplace(*folder, *client_, room_);
+      auto sent = passes_ ? passed->list() : upload_weights(*folder, put);
       if (!sent)
         return sent.why();
       entry.origin = sent->manifest;
       entry.origin_bytes = sent->bytes;
-      return model::done{};
+      if (!passes_)
+        return model::done{};
+      core::job_entry job = entry;
+      job.submitter = node_;
+      const std::string why =
+        core::cannot_be_kept(view_, job, passed->weight_files(), node_);
+      return why.empty() ? model::status(model::done{}) : failure{why};
     };
     const std::string name = name_of_files(o_.model);
     if (auto sent = submit(*config, name, upload, *bytes); !sent)
       return fail(sent.message());
     if (passes_)
-      if (auto sent = passed.weights([this] { return !interrupts_.seen(); });
+      if (auto sent = passed->weights([this] { return waits_for_room(); });
           !sent) {
         static_cast<void>(client_->stop_job(job_, false));
         return interrupts_.seen() ? exit_interrupted : fail(sent.message());
@@ -326,14 +343,15 @@ private:
     entry.user = user_at_host();
     entry.origin_bytes = bytes;
     if (const auto status = parse_status(text)) {
-      const core::view v = view_of(*status);
-      if (const std::string why = core::never_fits(v, entry); !why.empty())
+      view_ = view_of(*status);
+      if (const std::string why = core::never_fits(view_, entry); !why.empty())
         return failure{why}; // before a model is uploaded, which may take long
-      for (const core::member& m : v.members)
-        passes_ = passes_
-                  || (core::to_hex(m.id.peer) == text_of(*status, "self")
-                      && m.device.disk_bytes > 0
-                      && m.device.disk_bytes < bytes + bytes / 16);
+      for (const core::member& m : view_.members)
+        if (core::to_hex(m.id.peer) == text_of(*status, "self")) {
+          node_ = m.id.peer;
+          room_ = m.device.disk_bytes;
+          passes_ = room_ > 0 && room_ < bytes + bytes / 16;
+        }
     }
     if (auto given = weights(entry); !given)
       return given;
@@ -356,6 +374,26 @@ private:
     if (state_ == "failed")
       return fail("the job failed: " + cause_);
     return interrupts_.seen() ? exit_interrupted : exit_done;
+  }
+
+  /// Asked several times a second while the node's disk has no room for the next
+  /// file. @returns whether to go on
+  bool waits_for_room() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - asked_for_room_ > room_asked_within) { // it had room until now
+      no_room_since_ = now;
+      room_said_ = false;
+    }
+    asked_for_room_ = now;
+    if (now - no_room_since_ > room_said_after
+        && !std::exchange(room_said_, true))
+      say("notice",
+          "the disk of this node is full, and files of the model have "
+          "not gone on to other peers for "
+            + std::to_string(room_said_after.count())
+            + " s: waiting (Ctrl-C: end); `" + command_line("status", o_.at)
+            + "` shows the room of each peer");
+    return !interrupts_.seen();
   }
 
   /// Without its node a command does not know what became of the model.
@@ -390,9 +428,16 @@ private:
       ready_ = true;
       const std::string end =
         o_.detach ? "; " + cancel_line() + " ends it" : " (Ctrl-C: end)";
-      const serve_ready ready{name_, "http://" + endpoint_ + "/v1",
+      const serve_ready ready{name_,
+                              endpoint_.empty() ? std::string()
+                                                : "http://" + endpoint_ + "/v1",
                               core::job_text(job_)};
-      say("ready", "\"" + name_ + "\" is served at " + ready.url + end, &ready);
+      const std::string where =
+        endpoint_.empty()
+          ? "\" is served, but this node answers no clients (--http off): ask "
+            "another one"
+          : "\" is served at " + ready.url;
+      say("ready", "\"" + name_ + where + end, &ready);
       if (o_.detach) {
         detached_ = true;
         return false;
@@ -428,7 +473,12 @@ private:
   std::string name_, endpoint_;
   std::string state_, cause_;
   bool ready_ = false, detached_ = false, stopping_ = false;
-  bool passes_ = false; ///< the node has no room for the whole model
+  core::view view_;        ///< before it was submitted
+  core::peer_id node_{};   ///< the one that takes the files
+  std::uint64_t room_ = 0; ///< of its disk; 0: not known
+  std::chrono::steady_clock::time_point no_room_since_{}, asked_for_room_{};
+  bool room_said_ = false;
+  bool passes_ = false;  ///< the node has no room for the whole model
   bool unheard_ = false; ///< nobody was there to end the job
 };
 

@@ -25,13 +25,15 @@ model::result<uploaded_model> passed_upload::list() {
   std::string last; // the manifest
   const put_pieces look = [&](pieces p, core::blob_digest& digest) {
     digest = runtime::sha256_joined(p);
-    files_.push_back({digest, false});
+    files_.push_back({digest, 0, false});
+    for (const auto& piece : p)
+      files_.back().bytes += piece.size();
     last.clear();
     if (p.size() == 1 && p[0].size() <= actors::manifest_bytes_max)
       last.assign(reinterpret_cast<const char*>(p[0].data()), p[0].size());
     return model::status(model::done{});
   };
-  auto out = upload_weights(directory_, look);
+  auto out = upload_weights(directory_, look, part_bytes_);
   if (!out)
     return out;
   const auto listed = actors::parse_manifest(last);
@@ -48,6 +50,14 @@ model::result<uploaded_model> passed_upload::list() {
   return out;
 }
 
+std::vector<core::model_file> passed_upload::weight_files() const {
+  std::vector<core::model_file> out;
+  for (const file& f : files_)
+    if (f.is_weights)
+      out.push_back({f.digest, f.bytes, {}});
+  return out;
+}
+
 model::status passed_upload::put_others() {
   std::size_t at = 0;
   const put_pieces put = [&](pieces p, core::blob_digest& digest) {
@@ -57,7 +67,7 @@ model::status passed_upload::put_others() {
       return model::status(failure{client_.text()});
     return model::status(model::done{});
   };
-  if (auto done = upload_weights(directory_, put); !done)
+  if (auto done = upload_weights(directory_, put, part_bytes_); !done)
     return done.why();
   return model::done{};
 }
@@ -76,7 +86,7 @@ model::status passed_upload::weights(const std::function<bool()>& goes_on) {
         failure{directory_.string() + ": its files have changed"});
     return model::status(model::done{});
   };
-  if (auto done = upload_weights(directory_, put); !done)
+  if (auto done = upload_weights(directory_, put, part_bytes_); !done)
     return done.why();
   return model::done{};
 }

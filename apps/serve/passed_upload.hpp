@@ -13,7 +13,9 @@
 
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
+#include "runtime/core/planning/file_keepers.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -23,8 +25,12 @@ namespace shoal::apps {
 class passed_upload {
 public:
   /// @pre `client` outlives it
-  passed_upload(std::filesystem::path directory, runtime::client& client)
-    : directory_(std::move(directory)), client_(client) {}
+  /// @param room of the node's disk: files are cut to less than that
+  passed_upload(std::filesystem::path directory, runtime::client& client,
+                std::uint64_t room)
+    : directory_(std::move(directory)), client_(client),
+      part_bytes_(
+        std::clamp(room / room_share, part_bytes_min, upload_part_bytes)) {}
 
   /// Uploads all but the weights.
   model::result<uploaded_model> list();
@@ -32,13 +38,23 @@ public:
   /// @param goes_on asked while the node has no room
   model::status weights(const std::function<bool()>& goes_on);
 
+  /// The weights of the list.
+  [[nodiscard]] std::vector<core::model_file> weight_files() const;
+
 private:
   model::status put_others();
 
+  /// Files on their way take at most this share of the disk, if tensors are small
+  /// enough.
+  static constexpr std::uint64_t room_share = 8;
+  static constexpr std::uint64_t part_bytes_min = std::uint64_t{1} << 20;
+
   const std::filesystem::path directory_;
   runtime::client& client_;
+  const std::uint64_t part_bytes_;
   struct file {
     core::blob_digest digest{};
+    std::uint64_t bytes = 0;
     bool is_weights = false;
   };
   std::vector<file> files_; ///< in the order of the upload

@@ -3,6 +3,7 @@
 
 #include "apps/train/model_folder.hpp"
 #include "apps/train/run_file.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
@@ -116,8 +117,8 @@ describe_served(const serve_options& o, const fs::path& folder) {
 model::result<runtime::serve_config>
 describe_without_weights(const serve_options& o) {
   std::error_code ignored;
-  if (fs::is_directory(o.model, ignored)) {
-    auto folder = model_in(o.model);
+  if (fs::is_directory(o.model, ignored) || !hub_repository(o.model).empty()) {
+    auto folder = model_in(o.model, {false, {}});
     if (!folder)
       return folder.why();
     return describe_served(o, *folder);
@@ -129,6 +130,8 @@ describe_without_weights(const serve_options& o) {
 }
 
 std::string name_of_files(const fs::path& model) {
+  if (std::string name = hub_repository(model); !name.empty())
+    return name;
   std::error_code error;
   const fs::path whole = fs::canonical(model, error);
   return fs::is_regular_file(whole, error) ? whole.stem() : whole.filename();

@@ -9,11 +9,14 @@
 
 #include "apps/common/commands.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/jobs/serve_config.hpp"
 
 #include <filesystem>
 #include <string>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+}
 
 namespace shoal::apps {
 
@@ -33,7 +36,7 @@ describe_served(const serve_options& o, const model::model_config& config,
 model::result<runtime::serve_config>
 describe_without_weights(const serve_options& o);
 
-/// That of a folder, or of a file without its ending.
+/// That of a folder, of a file without its ending, or ORG/NAME.
 std::string name_of_files(const std::filesystem::path& model);
 
 /// The name by which clients ask for the model. @param usual if none is asked for

@@ -3,7 +3,6 @@
 // The text, the initial weights and the description go to a node's store; the
 // shoal does the rest. Results go to the run's own folder (out_folder.hpp). If no
 // node runs here, one is started in this process.
-#include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/progress.hpp"
 #include "apps/remote/embedded_node.hpp"
@@ -25,14 +24,10 @@
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/shown.hpp"
-#include "runtime/files/file_io.hpp"
-#include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/data/corpus.hpp"
-#include "runtime/model/hf/hf_directory.hpp"
 
 #include <atomic>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <set>
@@ -70,7 +65,7 @@ public:
     int code = exit_usage;
     auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run, &code);
     if (!loaded)
-      return fail(loaded.message(), code);
+      return fail(loaded.message(), interrupted() ? exit_interrupted : code);
     run_ = *loaded;
     if (run_.data_paths.empty())
       return fail("no text: give --data PATH or [data] paths", exit_usage);
@@ -94,6 +89,7 @@ public:
       return detach();
     return follow();
   }
+  bool interrupted() const { return interrupts_.seen(); }
 
 private:
   /// Decides all about --out that does not depend on the text. A run that
@@ -478,7 +474,7 @@ private:
     f.at = client_of(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it
-      f.spare_in = fs::temp_directory_path();
+      f.spare_in = runtime::temporary_folder();
     else
       f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
@@ -594,7 +590,9 @@ int run_train(const train_options& o) {
     std::cerr << "shoal: " << taken.message() << "\n";
     return exit_usage;
   }
-  return training(all).run();
+  training run(all);
+  all.run.download.goes_on = [&run] { return !run.interrupted(); };
+  return run.run();
 }
 
 } // namespace shoal::apps

@@ -5,12 +5,16 @@
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
+#include "runtime/identity/identity.hpp"
+#include "runtime/identity/stale_files.hpp"
 #include "runtime/model/gguf/gguf_directory.hpp"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <iostream>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -31,28 +35,43 @@ static bool has_ended(const std::filesystem::path& folder, std::int64_t step) {
 
 namespace {
 
-/// Folders that are removed when the process ends.
+/// Folders that are removed when the process ends; those of killed ones when the next
+/// is made.
 class passing_folders {
 public:
   ~passing_folders() {
     std::error_code ignored;
-    for (const auto& folder : folders_)
-      std::filesystem::remove_all(folder, ignored);
+    for (const auto& f : folders_)
+      std::filesystem::remove_all(f.path, ignored);
   }
   model::result<std::filesystem::path> make() {
     std::error_code error;
+    const auto temp = std::filesystem::temp_directory_path(error);
+    runtime::remove_abandoned_dirs(temp, runtime::gguf_folder);
     std::string name =
-      (std::filesystem::temp_directory_path(error) / "shoal-gguf-XXXXXX")
+      (temp / (runtime::gguf_folder + std::to_string(::getpid()) + "-XXXXXX"))
         .string();
     if (::mkdtemp(name.data()) == nullptr)
       return model::failure{"cannot make a folder " + name + ": "
                             + std::system_category().message(errno)};
-    folders_.emplace_back(name);
-    return folders_.back();
+    try {
+      folders_.push_back(
+        {name, std::make_unique<runtime::data_dir_lock>(name)});
+    } catch (const std::exception& e) {
+      return model::failure{e.what()};
+    }
+    auto model = folders_.back().path / "model"; // beside the lock
+    if (!std::filesystem::create_directory(model, error))
+      return model::failure{model.string() + ": " + error.message()};
+    return model;
   }
 
 private:
-  std::vector<std::filesystem::path> folders_;
+  struct passing {
+    std::filesystem::path path;
+    std::unique_ptr<runtime::data_dir_lock> lock;
+  };
+  std::vector<passing> folders_;
 };
 
 /// A GGUF file as a folder that goes with the process.
@@ -80,7 +99,11 @@ unpacked(const std::filesystem::path& file) {
 } // namespace
 
 model::result<std::filesystem::path>
-model_in(const std::filesystem::path& folder) {
+model_in(const std::filesystem::path& model, const download_terms& terms) {
+  const auto found = local_model(model, terms);
+  if (!found)
+    return found.why();
+  const std::filesystem::path& folder = *found;
   if (model::gguf::is_file(folder))
     return unpacked(folder);
   std::error_code error;

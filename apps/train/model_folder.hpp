@@ -1,17 +1,18 @@
 // apps/train/model_folder.hpp -- the model in a folder that a user names.
 #pragma once
 
+#include "apps/common/named_model.hpp"
 #include "runtime/core/result.hpp"
 
 #include <filesystem>
 
 namespace shoal::apps {
 
-/// The model in a folder, or in a GGUF file: then a folder that is removed when
-/// the process ends. For a run that has not ended, or that has gone on
+/// The model in a folder, or one of the hub, or in a GGUF file: then a folder
+/// that is removed when the process ends. For a run that has not ended, or that has gone on
 /// since it left a model, that is its newest checkpoint, which is reported on
 /// stderr; also where the model's config.json is lost.
 model::result<std::filesystem::path>
-model_in(const std::filesystem::path& folder);
+model_in(const std::filesystem::path& model, const download_terms& terms = {});
 
 } // namespace shoal::apps

@@ -135,6 +135,16 @@ model::status resolve_tokenizer(runtime::run_config& run) {
 
 } // namespace
 
+/// The folder of a model.path that is on the hub.
+static model::status
+find_model(const run_options& o, runtime::run_config& run) {
+  const auto folder = local_model(run.model_path, o.download);
+  if (!folder)
+    return failure{"model.path: " + folder.message()};
+  run.model_path = folder->string();
+  return model::done{};
+}
+
 bool gives(const run_options& o, const std::string& section,
            const std::string& key) {
   const auto all = merged(o);
@@ -154,6 +164,9 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   if (auto put = put_flags(o, all); !put)
     return put.why();
   auto run = runtime::parse_run(model::json_text(all), given_by);
+  if (run)
+    if (auto found = find_model(o, *run); !found)
+      return failure{given_by + (": " + found.message())};
   if (run)
     if (auto resolved = resolve_tokenizer(*run); !resolved)
       return failure{given_by + (": " + resolved.message())};
@@ -190,6 +203,11 @@ load_run_without_text(const run_options& o, int* code) {
   if (run->model_path.empty() && !m.contains("eos_token_id"))
     run->model.eos_token_ids.assign(trains ? 1 : 0, 0);
   if (!run->model_path.empty()) {
+    if (auto found = find_model(o, *run); !found) {
+      if (code)
+        *code = exit_failed;
+      return failure{source + ": " + found.message()};
+    }
     auto config = model::load_config(run->model_path);
     if (!config) {
       if (code)
@@ -412,7 +430,7 @@ std::string user_at_host() {
   return core::shown(
     (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
       + host,
-    core::job_user_bytes_max);
+    core::limits::job_user_bytes_max);
 }
 
 core::job_entry

@@ -5,7 +5,7 @@
 
 #include "apps/common/commands.hpp"
 #include "apps/transfer/tokenizer_files.hpp"
-#include "runtime/core/view.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/text/tokenizer.hpp"

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "runtime/core/errc.hpp"
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <chrono>
@@ -26,6 +26,10 @@
 #include <span>
 #include <string>
 #include <vector>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+}
 
 namespace shoal::runtime {
 

@@ -6,7 +6,7 @@
 
 #include "runtime/control/invite.hpp"
 #include "runtime/core/errc.hpp"
-#include "runtime/wire/messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "transport/tls/identity.hpp"
 
 #include <chrono>

@@ -32,14 +32,15 @@ std::string lost_node_text(const std::string& lost, const other_nodes& others,
 std::string gone_node_text(const std::string& lost, std::int64_t seconds) {
   const fs::path folder = lost;
   const std::string name = folder.filename().string();
+  const char* again = "` and the other options that it had";
   return "the node at " + lost + " is gone, and no node has answered for "
          + std::to_string(seconds) + " s"
          + (!folder.is_absolute() ? std::string()
             : !is_by_name(folder)
-              ? ": start it again with `shoal node --data-dir " + lost + "`"
+              ? ": start it again with `shoal node --data-dir " + lost + again
             : name == "default"
-              ? ": start it again with `shoal node`"
-              : ": start it again with `shoal node --name " + name + "`");
+              ? std::string(": start it again with `shoal node") + again
+              : ": start it again with `shoal node --name " + name + again);
 }
 
 std::string no_node_text(const client_config& config, const failed_ways& ways) {

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "runtime/core/ids.hpp"
-#include "runtime/wire/messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -15,7 +15,7 @@
 // Threads: any; redeem() blocks. Errors: setup_error that says what to do.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 #include "transport/tls/identity.hpp"
 
 #include <optional>

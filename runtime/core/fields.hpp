@@ -14,8 +14,9 @@
 //
 // x is a ballot or a const ballot: some visitors read, others fill in. From
 // this list follow canonical bytes and digests (canonical.hpp), the bound of a
-// size (view_size.hpp), Protobuf with every check (wire/reflect.hpp), and the
-// tests' random messages (tests/runtime/wire/random_fields.hpp).
+// size (cluster/local/view_size.hpp), Protobuf with every check
+// (wire/reflect.hpp), and the tests' random messages
+// (tests/runtime/wire/random_fields.hpp).
 //
 // The names are those of the .proto file; a test compares the two. The order is
 // that of canonical bytes, whose hashes name shoals: a new field goes to the

@@ -25,6 +25,10 @@ inline constexpr epoch epoch_max = epoch{1} << 62;
 /// Hash of a shoal's first view: two shoals never share one.
 using shoal_id = std::array<std::uint8_t, 16>;
 
+/// The secret that all peers share, and the hash by which a view identifies it.
+using cluster_key = std::array<std::uint8_t, 32>;
+using key_digest = std::array<std::uint8_t, 32>;
+
 /// Random, made by the peer that accepts the submission.
 using job_id = std::uint64_t;
 

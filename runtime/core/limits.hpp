@@ -38,6 +38,10 @@ inline constexpr std::size_t version_bytes_max = 64;
 inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
 inline constexpr std::size_t addresses_max = 16;
 inline constexpr std::size_t text_bytes_max = 1024;
+/// Why a job failed: one line of text, with a path or two.
+inline constexpr std::size_t job_cause_bytes_max = 512;
+/// "user@host": on Linux user names have at most 32 bytes, host names 64.
+inline constexpr std::size_t job_user_bytes_max = 97;
 inline constexpr std::size_t role_name_bytes_max = 64;
 inline constexpr std::size_t stages_max = 1024;
 inline constexpr std::size_t replicas_max = 1024;

@@ -3,6 +3,7 @@
 
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,15 +8,17 @@
 // Threads: pure functions. Cost: linear in members and jobs, except for cuts.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <cstddef>
 #include <string>
 
 namespace shoal::core {
 
+struct view; // runtime/core/view.hpp
+
 /// A line names at most this many changes and counts the rest: it has to be
-/// readable, and an event's text is bounded (wire/messages.hpp).
+/// readable, and an event's text is bounded (jobs/job_log.hpp).
 inline constexpr std::size_t changes_named_max = 4;
 
 /// Changes that may affect a plan, as clauses separated by commas: members,

@@ -6,8 +6,9 @@
 namespace shoal::runtime {
 
 answer_box::answer_box(answer_limits limits, std::shared_ptr<open_answers> open,
-                       std::function<void()> wake)
-  : limits_(limits), open_(std::move(open)), wake_(std::move(wake)) {
+                       std::function<void()> wake, std::string path)
+  : limits_(limits), open_(std::move(open)), wake_(std::move(wake)),
+    path_(std::move(path)) {
   ++open_->waiting;
 }
 
@@ -84,7 +85,7 @@ bool answer_box::begin_stream(unsigned status,
            {{"Content-Type", "application/json"},
             {"Retry-After", std::to_string(error.retry_after_s)}},
            true});
-    next_.bytes = openai::error_json(error);
+    next_.bytes = error_body(path_, error);
     next_.complete = true;
     notify();
     return false;
@@ -138,7 +139,7 @@ void answer_box::abandon() {
     return;
   const auto error = openai::server_error("the request was given up");
   respond(error.status, {{"Content-Type", "application/json"}},
-          openai::error_json(error));
+          error_body(path_, error));
 }
 
 answer_box::taken answer_box::take() {

@@ -43,8 +43,9 @@ struct answer_limits {
 class answer_box {
 public:
   /// @param wake  makes the server's thread call take(); it must not call back
+  /// @param path  of the request, by which errors are worded
   answer_box(answer_limits limits, std::shared_ptr<open_answers> open,
-             std::function<void()> wake);
+             std::function<void()> wake, std::string path = "");
   ~answer_box();
   answer_box(const answer_box&) = delete;
   answer_box& operator=(const answer_box&) = delete;
@@ -97,6 +98,7 @@ private:
   const std::shared_ptr<open_answers> open_;
   mutable std::mutex mutex_;
   std::function<void()> wake_;
+  const std::string path_;
   std::weak_ptr<http_watcher> watcher_;
   stage stage_ = stage::waiting;
   bool counted_waiting_ = true;

@@ -271,8 +271,8 @@ void connection::on_complete() {
         self->pump();
     });
   };
-  answer_.box =
-    std::make_shared<answer_box>(limits, host_.open, std::move(wake));
+  answer_.box = std::make_shared<answer_box>(
+    limits, host_.open, std::move(wake), reader_.request().path);
   host_.handler->on_request(std::make_shared<exchange>(
     std::move(reader_.request()), std::move(body_), answer_.box));
   pump();

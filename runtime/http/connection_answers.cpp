@@ -18,8 +18,8 @@ void connection::refuse(const openai::api_error& error, bool close) {
   std::vector<http_header> headers{{"Content-Type", "application/json"}};
   if (error.retry_after_s > 0)
     headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
-  send_whole(error.status, std::move(headers), openai::error_json(error),
-             close);
+  send_whole(error.status, std::move(headers),
+             error_body(reader_.request().path, error), close);
 }
 
 /// Sends an answer of the server's own.

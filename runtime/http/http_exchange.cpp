@@ -1,6 +1,7 @@
 // runtime/http/http_exchange.cpp -- what all exchanges and handlers share.
 #include "runtime/http/http_exchange.hpp"
 
+#include "runtime/anthropic/error_text.hpp"
 #include "runtime/core/text/hex.hpp"
 
 #include <algorithm>
@@ -32,11 +33,20 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return out;
 }
 
+std::string error_body(std::string_view path, const openai::api_error& error) {
+  constexpr std::string_view messages = "/v1/messages";
+  const bool theirs =
+    path.starts_with(messages)
+    && (path.size() == messages.size() || path[messages.size()] == '/');
+  return theirs ? anthropic::error_json(error) : openai::error_json(error);
+}
+
 bool http_exchange::respond(const openai::api_error& error) {
   std::vector<http_header> headers{{"Content-Type", "application/json"}};
   if (error.retry_after_s > 0)
     headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
-  return respond(error.status, std::move(headers), openai::error_json(error));
+  return respond(error.status, std::move(headers),
+                 error_body(request().path, error));
 }
 
 bool http_exchange::respond_json(std::string json) {

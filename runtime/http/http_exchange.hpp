@@ -36,8 +36,8 @@ struct http_header {
   std::string value;
 };
 
-/// A request whose head has been checked. It has no Authorization header: what
-/// holds no secret cannot tell it.
+/// A request whose head has been checked. It has no header with a key: what holds
+/// no secret cannot tell it.
 struct http_request {
   std::string method; ///< "GET"
   std::string target; ///< as sent
@@ -54,6 +54,10 @@ struct http_request {
 
 /// "a%2Fb+c" -> "a/b+c". @returns nothing if a '%' lacks its two digits
 std::optional<std::string> percent_decoded(std::string_view text);
+
+/// The body of an error, in the words of the API that a path belongs to:
+/// Anthropic's for /v1/messages, else OpenAI's.
+std::string error_body(std::string_view path, const openai::api_error& error);
 
 enum class http_write {
   ok,
@@ -86,7 +90,8 @@ public:
   /// @returns false if the client is gone or the exchange has its answer
   virtual bool respond(unsigned status, std::vector<http_header> headers,
                        std::string body) = 0;
-  /// The same with an error's status and JSON, and Retry-After if it has one.
+  /// The same with an error's status and error_body(), and Retry-After if it has
+  /// one.
   bool respond(const openai::api_error& error);
   /// 200 with JSON.
   bool respond_json(std::string json);

@@ -12,8 +12,9 @@ namespace {
 
 /// What web pages may send, and how long a browser may remember that (the most
 /// that browsers allow is two hours to a day).
-constexpr const char* cors_headers = "Authorization, Content-Type, "
-                                     "Last-Event-ID";
+constexpr const char* cors_headers =
+  "Authorization, Content-Type, Last-Event-ID, X-Api-Key, Anthropic-Version, "
+  "Anthropic-Beta";
 constexpr const char* cors_max_age = "7200";
 
 bool equal_caseless(std::string_view a, std::string_view b) {
@@ -66,16 +67,21 @@ bool request_gate::allow_origin(const http_request& head,
 }
 
 bool request_gate::authorize(http_request& head) const {
-  const std::string* const value = head.header("authorization");
-  const std::string key(value ? bearer(*value) : std::string_view());
-  std::erase_if(head.headers,
-                [](const http_header& h) { return h.name == "authorization"; });
+  std::vector<std::string> keys;
+  if (const std::string* const value = head.header("authorization"))
+    keys.emplace_back(bearer(*value));
+  if (const std::string* const value = head.header("x-api-key"))
+    keys.push_back(*value);
+  std::erase_if(head.headers, [](const http_header& h) {
+    return h.name == "authorization" || h.name == "x-api-key";
+  });
   if (!keys_)
     return true;
-  if (const auto name = keys_->find(key)) {
-    head.key_name = *name;
-    return true;
-  }
+  for (const std::string& key : keys)
+    if (const auto name = keys_->find(key)) {
+      head.key_name = *name;
+      return true;
+    }
   return std::ranges::find(open_paths_, head.path) != open_paths_.end();
 }
 
@@ -104,7 +110,7 @@ request_gate::check(http_request& head, http_handler& handler) const {
     out.headers.push_back({"WWW-Authenticate", "Bearer"});
     out.refused = openai::invalid_api_key(
       "this server needs an API key, and the request has none that it knows: "
-      "send \"Authorization: Bearer KEY\"");
+      "send \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"");
     return out;
   }
   const std::string* const coding = head.header("content-encoding");

@@ -29,7 +29,8 @@ public:
     bool preflight = false;           ///< answer with 204
     std::vector<http_header> headers; ///< to be added to any answer
   };
-  /// Also removes Authorization from the request, and sets its key_name.
+  /// Also removes its key from the request (Authorization, as OpenAI's clients send
+  /// it, or X-Api-Key, as Anthropic's do), and sets its key_name.
   verdict check(http_request& head, http_handler& handler) const;
 
 private:

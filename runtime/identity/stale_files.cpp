@@ -2,6 +2,7 @@
 #include "runtime/identity/stale_files.hpp"
 
 #include "runtime/files/posix.hpp"
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/host/memory_keeper.hpp" // keeper_name
 #include "runtime/identity/identity.hpp"
 
@@ -248,7 +249,7 @@ void find_processes(const stale_file_places& in, std::vector<stale_file>& out) {
 
 stale_file_places usual_places(const fs::path& more) {
   stale_file_places out;
-  out.temp = fs::temp_directory_path();
+  out.temp = temporary_folder();
   out.data_dirs = list(default_data_dir({}).parent_path());
   if (std::ranges::find(out.data_dirs, more) == out.data_dirs.end())
     out.data_dirs.push_back(more);
@@ -263,7 +264,7 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
       out.push_back({kind::socket, socket, true,
                      "socket " + socket.string() + " of a node that is dead"});
   for (const char* prefix :
-       {train_folder, chaos_folder, bench_folder, embedded_folder})
+       {train_folder, chaos_folder, bench_folder, embedded_folder, gguf_folder})
     for (const fs::path& folder : abandoned(in.temp, prefix))
       out.push_back({kind::folder, folder, true,
                      "folder " + folder.string()

@@ -33,6 +33,7 @@ inline constexpr const char* train_folder = "shoal-train-";
 inline constexpr const char* chaos_folder = "shoal-chaos-";
 inline constexpr const char* bench_folder = "shoal-bench-";
 inline constexpr const char* embedded_folder = "shoal-embedded-";
+inline constexpr const char* gguf_folder = "shoal-gguf-";
 /// A folder for the last checkpoint of a run that its --out had no room for;
 /// what follows in its name is random.
 inline constexpr const char* kept_folder = "shoal-kept-";

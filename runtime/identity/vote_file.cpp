@@ -47,6 +47,16 @@ vote_file::vote_file(fs::path folder, std::vector<fs::path> spare)
       kinds_.push_back({slot_file(folder_ / name), 0, {}, {}});
 }
 
+bool vote_file::set_aside(const fs::path& folder) {
+  bool any = false;
+  for (const char* name : names)
+    if (const fs::path file = folder / name; fs::exists(file)) {
+      fs::rename(file, folder / (std::string(name) + ".former"));
+      any = true;
+    }
+  return any;
+}
+
 cl::history vote_file::load() {
   cl::history out;
   for (std::size_t i = 0; i < kinds_.size(); ++i) {

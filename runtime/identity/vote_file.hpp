@@ -49,6 +49,10 @@ public:
 
   core::cluster::history load();
 
+  /// Renames the records in a folder, which are another peer's, to *.former.
+  /// @returns whether there were any. Throws std::filesystem::filesystem_error
+  static bool set_aside(const std::filesystem::path& folder);
+
   const std::filesystem::path& folder() const { return folder_; }
 
   /// @returns an error if the record is stored nowhere; otherwise it is stored,

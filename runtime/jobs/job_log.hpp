@@ -10,7 +10,7 @@
 
 #include "runtime/core/fields.hpp"
 #include "runtime/core/ids.hpp"
-#include "runtime/core/view.hpp" // job_cause_bytes_max
+#include "runtime/core/limits.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -70,7 +70,7 @@ void fields(auto& v, core::of<job_event> auto& x) {
   v("peers", x.peers);
   v("data", x.data);
   v("text", x.text, core::cleaned_lines_of(event_text_bytes_max));
-  v("cause", x.cause, core::cleaned_text_of(core::job_cause_bytes_max));
+  v("cause", x.cause, core::cleaned_text_of(core::limits::job_cause_bytes_max));
   v("waits", x.waits);
   v("digest", x.digest);
   v("unix_ms", x.unix_ms);

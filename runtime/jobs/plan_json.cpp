@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/text/hex.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/json_table.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 

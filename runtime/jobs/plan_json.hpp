@@ -3,12 +3,16 @@
 // Both `shoal status --json` and `shoal plan --json` have these lists.
 #pragma once
 
-#include "runtime/core/view.hpp"
 #include "runtime/files/field_text.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <vector>
+
+namespace shoal::core {
+struct assignment; // runtime/core/assignment.hpp
+struct view;       // runtime/core/view.hpp
+} // namespace shoal::core
 
 namespace shoal::runtime {
 

@@ -2,8 +2,8 @@
 // writes it.
 #include "runtime/jobs/run_config.hpp"
 
+#include "runtime/core/job_entry.hpp"             // priority_min
 #include "runtime/core/training/job_messages.hpp" // bad_steps_max
-#include "runtime/core/view.hpp"                  // priority_min
 #include "runtime/files/json.hpp"
 #include "runtime/jobs/run_numbers.hpp"
 #include "runtime/model/data/corpus.hpp"

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "kernels/matmul.hpp"
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/model/config/config.hpp"
 
 #include <cstdint>

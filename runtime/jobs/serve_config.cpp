@@ -1,6 +1,7 @@
 // runtime/jobs/serve_config.cpp -- JSON of a served model, and its costs.
 #include "runtime/jobs/serve_config.hpp"
 
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"

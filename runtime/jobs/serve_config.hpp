@@ -9,16 +9,20 @@
 
 #include "kernels/packed_weight.hpp"
 #include "kernels/paged_attention.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/core/planning/layout/pass_times.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/serving/pages.hpp"
-#include "runtime/core/view.hpp"
 #include "runtime/model/config/config.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+namespace shoal::core {
+struct job_entry; // runtime/core/job_entry.hpp
+}
 
 namespace shoal::runtime {
 

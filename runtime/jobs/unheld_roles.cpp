@@ -2,6 +2,7 @@
 #include "runtime/jobs/unheld_roles.hpp"
 
 #include "runtime/core/planning/placement.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <set>

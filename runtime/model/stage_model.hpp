@@ -26,7 +26,9 @@
 //            ids must have been checked against the vocabulary (valid_ids()).
 #pragma once
 
-#include "kernels/backend.hpp"
+#include "kernels/matmul.hpp"
+#include "kernels/rope.hpp"
+#include "kernels/tensor.hpp"
 #include "runtime/model/pass.hpp"
 #include "runtime/model/unit_state.hpp"
 
@@ -34,6 +36,11 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
+
+namespace shoal::kernels {
+class backend; // kernels/backend.hpp
+}
 
 namespace shoal::model {
 

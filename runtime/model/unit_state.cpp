@@ -1,6 +1,7 @@
 // runtime/model/unit_state.cpp -- parameters and training state of one unit.
 #include "runtime/model/unit_state.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/random_normal.hpp"
 

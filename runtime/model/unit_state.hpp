@@ -7,12 +7,18 @@
 // Threads: none of its own; one writer at a time.
 #pragma once
 
-#include "kernels/backend.hpp"
 #include "kernels/memory/aligned_buffer.hpp"
 #include "runtime/model/units.hpp"
 
 #include <memory>
 #include <span>
+#include <string_view>
+#include <vector>
+
+namespace shoal::kernels {
+class backend;        // kernels/backend.hpp
+struct adamw_options; // kernels/adamw.hpp
+} // namespace shoal::kernels
 
 namespace shoal::model {
 

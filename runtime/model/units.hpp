@@ -1,10 +1,10 @@
 // runtime/model/units.hpp -- the state of a model as numbered units of tensors.
 //
 // A pipeline stage consists of units: unit 0 is the embedding, units 1..L are
-// the decoder blocks, unit L+1 is the final norm with the head. Each tensor has
-// one place in the global order, one unit, and one range of the unit's
-// contiguous values, so that loading, transfer, reduction, optimizer and
-// checkpoint all use the same spans.
+// the decoder blocks, unit L+1 is the final norm with the head. Unit u is part u
+// of a job's state (core/state/parts.hpp). Each tensor has one place in the global
+// order, one unit, and one range of the unit's contiguous values: loading,
+// transfer, reduction, optimizer and checkpoint all use the same spans.
 //
 // Tied embeddings: the head's weight is the same tensor as the embedding. The
 // last unit then holds its own copy of it ("lm_head.weight", marked copy_of),

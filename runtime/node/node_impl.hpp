@@ -30,7 +30,7 @@
 #include "runtime/node/state/known_nodes.hpp"
 #include "runtime/node/state/node_life.hpp"
 #include "runtime/node/state/waiting_requests.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/status.hpp"
 #include "runtime/observe/recent_lines.hpp"
 #include "runtime/observe/timeline.hpp"
 #include "runtime/store/exchange.hpp"
@@ -218,6 +218,7 @@ private:
   void disks_refuse(const core::island_id& id,
                     const std::vector<core::peer_id>& at) override;
   void hung(const std::string& why) override;
+  void add_metrics(metric_page& to) const override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }
 

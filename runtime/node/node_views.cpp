@@ -5,7 +5,8 @@
 #include "runtime/discovery/address_finder.hpp"
 #include "runtime/discovery/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/node_metrics.hpp"
+#include "runtime/node/status/status.hpp"
 #include "runtime/work/uncaught.hpp"
 
 #include <caf/all.hpp>
@@ -262,6 +263,12 @@ status_input node::impl::now() const {
   in.beacons = known.beacons;
   in.journal = journal_.get();
   return in;
+}
+
+void node::impl::add_metrics(metric_page& to) const {
+  add_node_metrics(
+    now(), {config_.version, store_->used_bytes(), store_->room().to_fill()},
+    to);
 }
 
 std::string node::impl::describe(core::job_id job) const {

@@ -2,6 +2,7 @@
 #include "runtime/node/node_wiring.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/store/exchange.hpp"
 #include "runtime/wire/codec.hpp"
 

@@ -87,6 +87,7 @@ public:
                             const std::vector<core::peer_id>& /*at*/) {}
   virtual void offer_disk(std::uint64_t /*bytes*/, bool /*refused*/) {}
   virtual void hung(const std::string& why) = 0;
+  virtual void add_metrics(metric_page& /*to*/) const {}
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
   /// The operations by which the actors of an island train.
@@ -189,6 +190,7 @@ public:
     host_.offer_disk(bytes, refused);
   }
   void hung(const std::string& why) override { host_.hung(why); }
+  void add_metrics(metric_page& to) const override { host_.add_metrics(to); }
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;

@@ -3,6 +3,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/file.hpp"
 #include "runtime/host/host_limits.hpp"
 

@@ -11,7 +11,12 @@
 // Threads: any; blocks.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include <cstdint>
+#include <string>
+
+namespace shoal::core {
+struct device_profile; // runtime/core/view.hpp
+}
 
 namespace shoal::runtime {
 

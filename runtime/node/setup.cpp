@@ -137,9 +137,17 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
     config.observer->say("[node] data directory " + out.data_dir.string()
                          + " was open to others: made it private (0700)");
   out.lock = std::make_unique<data_dir_lock>(out.data_dir);
-  out.identity = config.embedded
-                   ? transport::tls::make_private_key()
-                   : load_private_key(out.data_dir / "identity.key");
+  // A directory that was removed under a node that was writing to it. A new peer
+  // that went on from its records would wait for its former self.
+  const fs::path key = out.data_dir / "identity.key";
+  if (!config.embedded && !fs::exists(key) && vote_file::set_aside(out.data_dir)
+      && config.observer)
+    config.observer->say("[node] " + out.data_dir.string()
+                         + " has no identity.key: this is a new peer, and what "
+                           "the former one knew of its shoal is set aside "
+                           "(*.former)");
+  out.identity = config.embedded ? transport::tls::make_private_key()
+                                 : load_private_key(key);
 }
 
 /// Follows the chain of replacements from the key that the user has named.

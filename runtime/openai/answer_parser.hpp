@@ -59,6 +59,8 @@ public:
   piece finish();
   /// Whether there was a call.
   bool called() const noexcept { return calls_ > 0; }
+  /// Whether the text so far ends within a thought.
+  bool thinking() const noexcept { return state_ == state::thinking; }
 
 private:
   enum class state {

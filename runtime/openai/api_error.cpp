@@ -3,6 +3,7 @@
 
 #include "runtime/files/json.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace shoal::openai {
@@ -58,6 +59,21 @@ api_error unavailable(std::string message, unsigned retry_after_s) {
           .param = "",
           .code = "unavailable",
           .retry_after_s = retry_after_s};
+}
+
+void rename_fields(api_error& error, std::span<const field_name> names) {
+  for (const auto& [ours, theirs] : names) {
+    const std::string_view behind =
+      std::string_view(error.param)
+        .substr(std::min(ours.size(), error.param.size()));
+    if (!error.param.starts_with(ours)
+        || (!behind.empty() && behind[0] != '.' && behind[0] != '['))
+      continue;
+    error.param.replace(0, ours.size(), theirs);
+    if (error.message.starts_with(ours))
+      error.message.replace(0, ours.size(), theirs);
+    return;
+  }
 }
 
 std::string error_json(const api_error& error) {

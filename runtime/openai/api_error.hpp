@@ -9,7 +9,9 @@
 // Source:  https://platform.openai.com/docs/guides/error-codes
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace shoal::openai {
 
@@ -36,6 +38,13 @@ api_error rate_limited(std::string message, unsigned retry_after_s);
 api_error server_error(std::string message);
 /// 503: not now: no model is loaded yet, or the server stops.
 api_error unavailable(std::string message, unsigned retry_after_s);
+
+/// A field that has another name in another API.
+struct field_name {
+  std::string_view ours, theirs; ///< "messages", "input"
+};
+/// Says `theirs` where the error is about `ours`.
+void rename_fields(api_error& error, std::span<const field_name> names);
 
 /// The body of the answer.
 std::string error_json(const api_error& error);

@@ -221,12 +221,7 @@ conversation read_conversation(fields& in, const chat_limits& limits) {
   return out;
 }
 
-std::variant<chat_request, api_error>
-parse_chat(std::string_view body, const chat_limits& limits) {
-  const auto object = parse_body(body, limits.values_max);
-  if (const auto* wrong = std::get_if<api_error>(&object))
-    return *wrong;
-  fields in(std::get<json>(object));
+chat_request read_chat(fields& in, const chat_limits& limits) {
   chat_request out;
   out.asked = read_conversation(in, limits);
   read_options(in, limits, out);
@@ -239,6 +234,16 @@ parse_chat(std::string_view body, const chat_limits& limits) {
     out.asked.tools = nullptr;
   out.tools_allowed = !out.asked.tools.is_null();
   refuse_unsupported(in);
+  return out;
+}
+
+std::variant<chat_request, api_error>
+parse_chat(std::string_view body, const chat_limits& limits) {
+  const auto object = parse_body(body, limits.values_max);
+  if (const auto* wrong = std::get_if<api_error>(&object))
+    return *wrong;
+  fields in(std::get<json>(object));
+  chat_request out = read_chat(in, limits);
   if (!in.ok())
     return std::move(in.mistake());
   return out;

@@ -5,7 +5,7 @@
 // with texts, or null; tool calls with a name); other fields of a message are the
 // template's. The role "developer" is "system", by its older name.
 //
-// Differences from the API: chat_template_kwargs, documents,
+// Differences from the API: those of completions; chat_template_kwargs, documents,
 // add_generation_prompt and continue_final_message are taken, as vLLM's server
 // does; reasoning_effort is a variable of the template. With tool_choice "none"
 // the template is shown no tools. Refused with an error that names the field:
@@ -56,6 +56,8 @@ struct chat_request : generation_options {
 parse_chat(std::string_view body, const chat_limits& limits = {});
 
 class fields;
+/// Reads all fields of a chat.
+chat_request read_chat(fields& in, const chat_limits& limits);
 /// Reads messages and what belongs to them.
 conversation read_conversation(fields& in, const chat_limits& limits);
 

@@ -4,7 +4,6 @@
 
 #include "runtime/openai/request_fields.hpp"
 
-#include <limits>
 #include <utility>
 
 namespace shoal::openai {
@@ -98,18 +97,23 @@ private:
 };
 
 /// Fields whose effect this server does not have.
-void refuse_unsupported(fields& in, const completion_request& request) {
+void refuse_unsupported(fields& in) {
   if (const json* const suffix = in.find("suffix"); suffix && *suffix != "")
     in.wrong("suffix", "is not supported: leave it out",
              "unsupported_parameter");
-  std::int64_t best_of = request.n;
-  if (in.integer("best_of", 1, std::numeric_limits<std::int64_t>::max(),
-                 best_of)
-      && best_of != request.n)
-    in.wrong("best_of",
-             "is " + std::to_string(best_of) + ", but only n, which is "
-               + std::to_string(request.n) + ", is supported",
-             "unsupported_parameter");
+}
+
+void read_best_of(fields& in, const request_limits& limits,
+                  completion_request& into) {
+  in.integer("best_of", 1, limits.n_max, into.best_of);
+  if (into.best_of == 0 || into.best_of == into.n)
+    return;
+  if (into.best_of < into.n)
+    in.wrong("best_of", "is " + std::to_string(into.best_of)
+                          + ", less than n, which is "
+                          + std::to_string(into.n));
+  if (into.stream)
+    in.wrong("best_of", "above n is not allowed if stream is true");
 }
 
 } // namespace
@@ -125,15 +129,17 @@ parse_completion(std::string_view body, const completion_limits& limits) {
   request.prompts = prompt_reader(in, limits).read();
   in.integer("max_tokens", 0, limits.tokens_max, request.max_tokens);
   read_options(in, limits, request);
-  if (request.prompts.size() * request.n > limits.choices_max)
-    in.wrong("n", "times the number of prompts is "
-                    + std::to_string(request.prompts.size() * request.n)
-                    + ", more than " + std::to_string(limits.choices_max));
+  read_best_of(in, limits, request);
+  const std::size_t choices = request.prompts.size() * request.generated();
+  if (choices > limits.choices_max)
+    in.wrong(request.best_of > request.n ? "best_of" : "n",
+             "times the number of prompts is " + std::to_string(choices)
+               + ", more than " + std::to_string(limits.choices_max));
   in.integer("logprobs", 0, completion_request::logprobs_max, request.logprobs);
   in.flag("echo", request.echo);
   if (request.max_tokens == 0 && !request.echo)
     in.wrong("max_tokens", "is 0, which is only allowed with echo");
-  refuse_unsupported(in, request);
+  refuse_unsupported(in);
   if (!in.ok())
     return std::move(in.mistake());
   return request;

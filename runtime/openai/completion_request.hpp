@@ -5,9 +5,10 @@
 // to check. Fields that are unknown are ignored, as OpenAI's API does.
 //
 // Differences from the API: top_k, min_p, repetition_penalty, stop_token_ids,
-// ignore_eos and return_token_ids are taken, as vLLM's server does. Refused with
-// an error that names the field: suffix; best_of unless it is n. n above 1 at
-// temperature 0 is allowed (all equal).
+// ignore_eos, return_token_ids, include_stop_str_in_output, skip_special_tokens,
+// truncate_prompt_tokens and stream_options.continuous_usage_stats are taken, as
+// vLLM's server does. Refused with an error that names the field: suffix. n above 1
+// at temperature 0 is allowed (all equal).
 // null stands for the default of every field but model and prompt.
 //
 // Threads: any. Cost: linear in the body.
@@ -28,7 +29,7 @@ struct completion_limits : request_limits {
   std::size_t prompts_max = 64;            ///< prompts in one request
   std::size_t prompt_bytes_max = 1 << 22;  ///< of all texts together
   std::size_t prompt_tokens_max = 1 << 20; ///< of all ids together
-  std::uint32_t choices_max = 128;         ///< prompts times n
+  std::uint32_t choices_max = 128;         ///< prompts times n or best_of
 };
 
 /// A text, or the ids of its tokens.

@@ -83,30 +83,6 @@ json to_json(const std::vector<completion_choice>& choices) {
   return list;
 }
 
-/// One entry for each token.
-json to_chat_json(const logprobs& l) {
-  const auto entry = [](const std::string& token, std::optional<float> p) {
-    json out{{"token", token}, {"logprob", number(p.value_or(logprob_min))}};
-    // A part of a character goes by another name (token_text).
-    const bool named =
-      token.starts_with("bytes:") || token.starts_with("token_id:");
-    out["bytes"] = nullptr;
-    if (!named)
-      out["bytes"] = std::vector<std::uint8_t>(token.begin(), token.end());
-    return out;
-  };
-  json content = json::array();
-  for (std::size_t i = 0; i < l.tokens.size(); ++i) {
-    json one = entry(l.tokens[i], l.token_logprobs[i]);
-    one["top_logprobs"] = json::array();
-    if (l.top_logprobs[i])
-      for (const auto& [token, p] : *l.top_logprobs[i])
-        one["top_logprobs"].push_back(entry(token, p));
-    content.push_back(std::move(one));
-  }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
-}
-
 json to_json(const tool_call& c, bool chunk) {
   json function = json::object();
   if (!c.name.empty())
@@ -149,7 +125,10 @@ json to_chat_json(const std::vector<completion_choice>& choices, bool chunk) {
   for (const completion_choice& c : choices) {
     json one{{"index", c.index}};
     one[chunk ? "delta" : "message"] = to_message(c, chunk);
-    one["logprobs"] = c.logprobs ? to_chat_json(*c.logprobs) : json(nullptr);
+    one["logprobs"] = nullptr;
+    if (c.logprobs)
+      one["logprobs"] = {{"content", token_list(*c.logprobs)},
+                         {"refusal", nullptr}};
     one["finish_reason"] = to_json(c.finish);
     if (c.prompt_token_ids)
       one["prompt_token_ids"] = *c.prompt_token_ids;
@@ -166,6 +145,9 @@ json to_json(const usage& u) {
               {"total_tokens", u.prompt_tokens + u.completion_tokens}};
   if (u.cached_tokens)
     object["prompt_tokens_details"] = {{"cached_tokens", *u.cached_tokens}};
+  if (u.reasoning_tokens > 0)
+    object["completion_tokens_details"] = {
+      {"reasoning_tokens", u.reasoning_tokens}};
   return object;
 }
 
@@ -198,6 +180,29 @@ json to_json(const model_card& m) {
 
 } // namespace
 
+json token_list(const logprobs& l) {
+  const auto entry = [](const std::string& token, std::optional<float> p) {
+    json out{{"token", token}, {"logprob", number(p.value_or(logprob_min))}};
+    // A part of a character goes by another name (token_text).
+    const bool named =
+      token.starts_with("bytes:") || token.starts_with("token_id:");
+    out["bytes"] = nullptr;
+    if (!named)
+      out["bytes"] = std::vector<std::uint8_t>(token.begin(), token.end());
+    return out;
+  };
+  json content = json::array();
+  for (std::size_t i = 0; i < l.tokens.size(); ++i) {
+    json one = entry(l.tokens[i], l.token_logprobs[i]);
+    one["top_logprobs"] = json::array();
+    if (l.top_logprobs[i])
+      for (const auto& [token, p] : *l.top_logprobs[i])
+        one["top_logprobs"].push_back(entry(token, p));
+    content.push_back(std::move(one));
+  }
+  return content;
+}
+
 std::string completion_json(const completion_head& head,
                             const std::vector<completion_choice>& choices,
                             const usage& used) {
@@ -206,12 +211,12 @@ std::string completion_json(const completion_head& head,
   return model::json_text(object);
 }
 
-std::string
-chunk_json(const completion_head& head,
-           const std::vector<completion_choice>& choices, bool with_usage) {
+std::string chunk_json(const completion_head& head,
+                       const std::vector<completion_choice>& choices,
+                       bool with_usage, const usage* so_far) {
   json object = completion(head, choices, true);
   if (with_usage)
-    object["usage"] = nullptr;
+    object["usage"] = so_far ? to_json(*so_far) : json(nullptr);
   return model::json_text(object);
 }
 
@@ -228,6 +233,10 @@ std::string sse_event(std::string_view json, std::uint64_t id) {
 std::string sse_event(std::string_view json) {
   SHOAL_ASSERT(json.find_first_of("\r\n") == json.npos);
   return "data: " + std::string(json) + "\n\n";
+}
+
+std::string sse_named_event(std::string_view name, std::string_view json) {
+  return "event: " + std::string(name) + "\n" + sse_event(json);
 }
 
 std::optional<std::uint64_t> parse_event_id(std::string_view text) {

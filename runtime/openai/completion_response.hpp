@@ -18,6 +18,8 @@
 
 #include "runtime/openai/api_error.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -72,6 +74,7 @@ struct completion_choice {
   std::vector<tool_call> calls;
   std::optional<openai::logprobs> logprobs;
   finish_reason finish = finish_reason::none;
+  std::string stopped_by = {}; ///< the stop string that has ended it; "": none
   /// If asked for (return_token_ids): those of the prompt, in the first event of
   /// a stream, and all that were chosen, also one that ends the text; in a chunk:
   /// what is new.
@@ -84,6 +87,7 @@ struct usage {
   std::uint64_t completion_tokens = 0;
   /// Tokens of the prompt that were not computed again; nothing: left out.
   std::optional<std::uint64_t> cached_tokens;
+  std::uint64_t reasoning_tokens = 0; ///< of completion_tokens, of thoughts
 };
 
 /// The answer of a request without `stream`.
@@ -94,9 +98,10 @@ std::string completion_json(const completion_head& head,
 /// One event of a stream.
 /// @param with_usage  the request's include_usage: "usage" is null until the
 ///                    last event
-std::string
-chunk_json(const completion_head& head,
-           const std::vector<completion_choice>& choices, bool with_usage);
+/// @param so_far  is "usage" instead; may be null
+std::string chunk_json(const completion_head& head,
+                       const std::vector<completion_choice>& choices,
+                       bool with_usage, const usage* so_far = nullptr);
 /// The event after the last choice, if the request has include_usage.
 std::string usage_chunk_json(const completion_head& head, const usage& used);
 
@@ -105,6 +110,8 @@ std::string usage_chunk_json(const completion_head& head, const usage& used);
 std::string sse_event(std::string_view json, std::uint64_t id);
 /// The same without an id: for an error.
 std::string sse_event(std::string_view json);
+/// "event: NAME\ndata: JSON\n\n": an event that has a name.
+std::string sse_named_event(std::string_view name, std::string_view json);
 /// The last event of a stream.
 inline constexpr std::string_view sse_done = "data: [DONE]\n\n";
 /// Clients ignore it; it keeps a connection alive while no token comes.
@@ -121,6 +128,9 @@ std::string token_text(std::string_view bytes);
 /// Code points of a text, as text_offset counts them; a byte that is not UTF-8
 /// counts as one.
 std::size_t characters(std::string_view text);
+
+/// Probabilities as a list with an entry for each token, as chats have them.
+nlohmann::ordered_json token_list(const logprobs& l);
 
 struct model_card {
   std::string id;

@@ -3,6 +3,7 @@
 
 #include "runtime/openai/api_error.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,17 +42,28 @@ struct generation_options {
   std::vector<std::pair<token_id, float>> biases; ///< logit_bias: -100 .. 100
   std::optional<std::uint64_t> seed;              ///< of any sign, as 64 bits
 
-  std::uint32_t n = 1;                  ///< at least one
+  std::uint32_t n = 1; ///< at least one
+  /// Answers that are generated, of which the n most probable are told; 0: n.
+  std::uint32_t best_of = 0;
+  std::uint32_t generated() const { return std::max(n, best_of); }
   std::vector<std::string> stop;        ///< none is empty
   std::vector<token_id> stop_token_ids; ///< end the text, beside the model's
   bool stream = false;
   bool include_usage = false; ///< stream_options.include_usage
+  /// stream_options.continuous_usage_stats: also in every event.
+  bool usage_in_events = false;
   std::optional<std::uint32_t>
     logprobs;                    ///< also of this number of other tokens
   bool echo = false;             ///< the prompt precedes the text
   std::string user;              ///< "": not given
   bool ignore_eos = false;       ///< the model cannot end the text
   bool return_token_ids = false; ///< the answer has ids beside texts
+  bool include_stop = false;     ///< a stop string is a part of the text
+  bool skip_special = true;      ///< the text has no special tokens
+  bool parallel_calls = true;    ///< else only the first call of a tool is told
+  /// Tokens at the prompt's end that are left of a longer one; -1: as many as the
+  /// context has room for; 0: the prompt is taken as it is.
+  std::int64_t prompt_tokens_kept = 0;
 };
 
 } // namespace shoal::openai

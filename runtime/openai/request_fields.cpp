@@ -61,12 +61,19 @@ void read_stream_options(fields& in, generation_options& request) {
     return in.not_a("stream_options", *value, "an object");
   if (!request.stream)
     return in.wrong("stream_options", "is only allowed if stream is true");
-  const auto found = value->find("include_usage");
-  if (found == value->end() || found->is_null())
-    return;
-  if (!found->is_boolean())
-    return in.not_a("stream_options.include_usage", *found, "true or false");
-  request.include_usage = found->get<bool>();
+  bool in_events = false;
+  const auto read = [&](const char* name, bool& into) {
+    const auto found = value->find(name);
+    if (found == value->end() || found->is_null())
+      return;
+    if (!found->is_boolean())
+      return in.not_a(std::string("stream_options.") + name, *found,
+                      "true or false");
+    into = found->get<bool>();
+  };
+  read("include_usage", request.include_usage);
+  read("continuous_usage_stats", in_events);
+  request.usage_in_events = request.include_usage && in_events;
 }
 
 /// {"50256": -100}: ids of tokens as texts.
@@ -174,6 +181,11 @@ void read_options(fields& in, const request_limits& limits,
   in.text("user", limits.name_bytes_max, into.user);
   in.flag("ignore_eos", into.ignore_eos);
   in.flag("return_token_ids", into.return_token_ids);
+  in.flag("include_stop_str_in_output", into.include_stop);
+  in.flag("skip_special_tokens", into.skip_special);
+  in.flag("parallel_tool_calls", into.parallel_calls);
+  in.integer("truncate_prompt_tokens", -1, limits.tokens_max,
+             into.prompt_tokens_kept);
 }
 
 } // namespace shoal::openai

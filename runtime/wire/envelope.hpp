@@ -11,6 +11,7 @@
 #include "runtime/core/cluster/messages.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "runtime/wire/messages.hpp"
 
 #include <variant>

@@ -1,6 +1,9 @@
-// tests/actors/completion_test.cpp -- an answer that begins again with another
-// version of its model.
+// tests/actors/completion_test.cpp -- tokens become an answer; one that begins again
+// with another version of its model.
 #include "actors/gateway/completion.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/openai/chat_request.hpp"
+#include "runtime/openai/completion_request.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -37,9 +40,14 @@ struct kept_exchange final : runtime::http_exchange {
 };
 
 struct answer {
-  explicit answer(const std::string& more)
+  explicit answer(const std::string& more,
+                  std::shared_ptr<const model::tokenizer> by = nullptr)
+    : answer(parsed(more), std::move(by)) {}
+  answer(actors::text_request asked, std::shared_ptr<const model::tokenizer> by)
     : exchange(std::make_shared<kept_exchange>()),
-      is(exchange, parsed(more), {.id = "", .model = "", .system_fingerprint = "step-1"}, nullptr) {
+      is(exchange, std::move(asked),
+         {.id = "", .model = "", .system_fingerprint = "step-1"},
+         std::move(by)) {
     BOOST_REQUIRE(is.begin());
   }
   static actors::text_request parsed(const std::string& more) {
@@ -49,12 +57,14 @@ struct answer {
       + more + "}");
     BOOST_REQUIRE(std::holds_alternative<openai::completion_request>(all));
     actors::text_request out;
+    out.writer = make_writer(std::get<openai::completion_request>(all));
     out.options = std::get<openai::completion_request>(std::move(all));
     out.prompts = {{{1, 2, 3}, ""}};
     return out;
   }
-  void take(core::token_id token, bool last = false) {
-    is.take(0, {{token, 0, {}}},
+  void take(core::token_id token, bool last = false, std::size_t choice = 0,
+            double logprob = 0) {
+    is.take(choice, {{token, logprob, {}}},
             last ? core::stream_end::length : core::stream_end::none);
   }
   bool got(const std::string& what) const {
@@ -92,6 +102,110 @@ BOOST_AUTO_TEST_CASE(what_a_client_has_is_not_begun_again) {
   BOOST_TEST(!a.is.begin_again("step-3"));
   a.take(72, true);
   BOOST_TEST(!a.got("step-3"));
+}
+
+/// Three answers to a prompt: the two whose tokens are most probable are told.
+BOOST_AUTO_TEST_CASE(the_best_of_several_answers_are_told) {
+  answer a(R"(, "n": 2, "best_of": 3)");
+  BOOST_TEST(a.is.choices() == 3u);
+  BOOST_TEST((a.is.prompt_of(2) == std::vector<core::token_id>{1, 2, 3}));
+  a.take(71, false, 0, -1);
+  a.take(72, true, 0, -1);
+  a.take(81, true, 1, -1.5); // less than both of the first on average
+  BOOST_TEST(a.exchange->got.empty());
+  a.take(91, true, 2, -0.5);
+  const std::size_t best = a.exchange->got.find("[91]");
+  const std::size_t second = a.exchange->got.find("[71,72]");
+  BOOST_TEST(best < second);
+  BOOST_TEST(second != std::string::npos);
+  BOOST_TEST(!a.got("[81]"));
+  BOOST_TEST(a.got(R"("index":1)"));
+  BOOST_TEST(!a.got(R"("index":2)"));
+  BOOST_TEST(a.is.tokens() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_string_is_told_if_asked_for) {
+  for (const bool told : {false, true})
+    for (const bool stream : {false, true}) {
+      answer a(std::string(R"(, "stop": "bc", "max_tokens": 9)")
+                 + (told ? R"(, "include_stop_str_in_output": true)" : "")
+                 + (stream ? R"(, "stream": true)" : ""),
+               std::make_shared<const model::tokenizer>());
+      for (const char c : {'a', 'b', 'c', 'd'})
+        a.take(c, c == 'd');
+      std::string text;
+      const std::string before = R"("text":")";
+      for (std::size_t at = 0;
+           (at = a.exchange->got.find(before, at)) != std::string::npos;) {
+        at += before.size();
+        text += a.exchange->got.substr(at, a.exchange->got.find('"', at) - at);
+      }
+      BOOST_TEST(text == (told ? "abc" : "a"));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(usage_is_in_every_event_if_asked_for) {
+  answer a(R"(, "stream": true, "stream_options": {"include_usage": true,
+               "continuous_usage_stats": true})");
+  a.take(71);
+  BOOST_TEST(a.got(R"("completion_tokens":1,)"));
+  a.take(72, true);
+  BOOST_TEST(a.got(R"("completion_tokens":2,)"));
+  BOOST_TEST(!a.got(R"("usage":null)"));
+}
+
+/// A tokenizer of bytes, and a special token that a file has beside them.
+std::shared_ptr<const model::tokenizer> with_special_token() {
+  auto file = model::parse_json(model::byte_tokenizer::to_json());
+  file["added_tokens"].push_back({{"id", 256},
+                                  {"content", "<pad>"},
+                                  {"single_word", false},
+                                  {"lstrip", false},
+                                  {"rstrip", false},
+                                  {"normalized", false},
+                                  {"special", true}});
+  auto read = model::text::hf_tokenizer::parse(model::json_text(file));
+  BOOST_REQUIRE(read);
+  return std::make_shared<const model::tokenizer>(*std::move(read));
+}
+
+BOOST_AUTO_TEST_CASE(special_tokens_are_told_if_asked_for) {
+  const auto by = with_special_token();
+  for (const bool told : {false, true}) {
+    answer a(told ? R"(, "skip_special_tokens": false)" : "", by);
+    a.take('a');
+    a.take(256, true);
+    BOOST_TEST(a.got(told ? R"("text":"a<pad>")" : R"("text":"a")"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(calls_behind_the_first_are_left_out_if_asked_for) {
+  for (const bool several : {true, false}) {
+    auto chat = openai::parse_chat(
+      std::string(R"({"messages":[{"role":"user","content":"a"}],"tools":)"
+                  R"([{"type":"function","function":{"name":"f"}}],)"
+                  R"("parallel_tool_calls":)")
+      + (several ? "true}" : "false}"));
+    BOOST_REQUIRE(std::holds_alternative<openai::chat_request>(chat));
+    actors::text_request asked;
+    asked.writer = make_writer(std::get<openai::chat_request>(chat));
+    asked.options = std::get<openai::chat_request>(std::move(chat));
+    asked.options.max_tokens = 1000;
+    asked.chat = true;
+    asked.format.calls = openai::call_format::hermes;
+    asked.prompts = {{{1, 2, 3}, ""}};
+    answer a(std::move(asked), std::make_shared<const model::tokenizer>());
+    std::string text;
+    for (const char* name : {"first", "second"})
+      text += std::string(R"(<tool_call>{"name": ")") + name
+              + R"(", "arguments": {}}</tool_call>)";
+    for (const char c : text)
+      a.take(c);
+    a.is.take(0, {{0, 0, {}}}, core::stream_end::stop);
+    BOOST_TEST(a.got(R"("name":"first")"));
+    BOOST_TEST(a.got(R"("name":"second")") == several);
+    BOOST_TEST(a.got(R"("finish_reason":"tool_calls")"));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 // Goal: a family only differs in its block. Stages change no bit of its losses
 // and of the trained model's output; replicas agree to rounding and give the
 // same output.
+#include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/model/decode/generate.hpp"
 #include "runtime/model/decode/paged_cache.hpp"

@@ -9,6 +9,7 @@
 #include "actors/serving/file_keeper.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/random.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/store/held_blobs.hpp"
 #include "tests/actors/small_device.hpp"

@@ -4,6 +4,8 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/serving/version_header.hpp"
 #include "kernels/backend.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/jobs/serve_config.hpp"
 #include "runtime/model/text/tokenizer.hpp"
@@ -336,6 +338,63 @@ BOOST_AUTO_TEST_CASE(thoughts_and_calls_are_told_apart) {
       BOOST_TEST(has(R"("arguments":"{\"at\": \"it\"}")"));
     }
   }
+}
+
+/// The same thoughts, text and calls, in the words of each API.
+BOOST_AUTO_TEST_CASE(each_api_has_words_for_thoughts_and_calls) {
+  const std::string said =
+    "<think>\nhm\n</think>\n\nLook: <tool_call>\n{\"name\": \"look\", "
+    "\"arguments\": {\"at\": \"it\"}}\n</tool_call>";
+  struct sample {
+    http_question what;
+    std::string body;
+    std::vector<std::string> whole, streamed;
+  };
+  const sample samples[] = {
+    {http_question::responses,
+     R"({"model":"tiny","tools":[{"type":"function","name":"look"}],)"
+     R"("input":"a")",
+     {R"("type":"reasoning_text","text":"hm")", R"("text":"Look:")",
+      R"("arguments":"{\"at\": \"it\"}")", R"("status":"completed")",
+      R"("reasoning_tokens":12)"},
+     {"event: response.reasoning_text.delta\n", R"("delta":"L")",
+      "event: response.function_call_arguments.delta\n",
+      "event: response.completed\n"}},
+    {http_question::messages,
+     R"({"model":"tiny","tools":[{"name":"look","input_schema":{}}],)"
+     R"("max_tokens":999,"messages":[{"role":"user","content":"a"}])",
+     {R"("thinking":"hm")", R"("text":"Look:")", R"("input":{"at":"it"})",
+      R"("stop_reason":"tool_use")"},
+     {R"("type":"thinking_delta","thinking":"h")",
+      R"("type":"text_delta","text":"L")", R"("type":"input_json_delta")",
+      "event: message_stop\n"}}};
+  world w;
+  for (const sample& s : samples)
+    for (const bool stream : {false, true}) {
+      w.sent.clear();
+      const auto c =
+        w.ask(s.what, s.body + (stream ? R"(,"stream":true})" : "}"));
+      w.prompts_.run_one();
+      w.settle();
+      BOOST_REQUIRE(w.requests().size() == 1u);
+      const core::serve_request asked = w.requests().front();
+      for (std::size_t i = 0; i <= said.size(); ++i) {
+        core::stream_news news{
+          asked.stream, 2 + i, {}, core::stream_end::none, true};
+        const bool last = i == said.size();
+        news.tokens = {
+          {last ? 0 : int(static_cast<unsigned char>(said[i])), -1, {}}};
+        if (last)
+          news.end = core::stream_end::stop;
+        w.say(core::serve_news{w.header, {news}});
+      }
+      for (const std::string& text : stream ? s.streamed : s.whole)
+        BOOST_TEST_CONTEXT(text)
+      BOOST_TEST(c->got.find(text) != std::string::npos);
+      BOOST_TEST(c->ended == stream);
+      BOOST_TEST(c->got.find("tool_call>") == std::string::npos);
+      BOOST_TEST(c->got.find("think>") == std::string::npos);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

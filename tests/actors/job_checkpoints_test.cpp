@@ -2,6 +2,7 @@
 // writers, and disks that are full, torn or damaged.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/model/units.hpp"
 #include "tests/actors/job_fixture.hpp"
 

@@ -1,6 +1,8 @@
 // tests/actors/job_moves_test.cpp -- state that moves while steps run, message
 // by message: to who joins, and where others stand in for the dead meanwhile.
 #include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "tests/actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

@@ -3,6 +3,7 @@
 // The same run on every layout, with peers that die at any message: the losses
 // must be those of one peer, to the last bit for pipelines.
 #include "actors/training/training_state.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "tests/actors/job_fixture.hpp"
 

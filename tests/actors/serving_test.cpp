@@ -5,6 +5,7 @@
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "tests/actors/drawn_links.hpp"
 #include "tests/actors/small_device.hpp"

@@ -10,6 +10,8 @@
 
 #include "actors/training/link_names.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/links/links.hpp"

@@ -24,6 +24,23 @@ class Ends(World):
         self.assertEqual(follow.end(signal.SIGINT), 130)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def test_a_directory_without_its_key_makes_a_new_peer(self):
+        """It waited for its former self, which could not come back."""
+        nodes = [self.start("node", "--threads", 1, "--name", name)
+                 for name in ("one", "two")]
+        for node in nodes:
+            node.wait_line(lambda line: "2 peers" in line)
+        for node in nodes:
+            node.end(signal.SIGKILL)
+        folder = self.folder / ".local/share/shoal/two"
+        (folder / "identity.key").unlink()
+        again = self.start("node", "--threads", 1, "--name", "two")
+        again.wait_line(lambda line: "has no identity.key: this is a new peer"
+                        in line)
+        again.wait_line(lambda line: line.startswith("ready:"))
+        again.end(signal.SIGINT)
+        self.assertTrue((folder / "view.record.former").exists())
+
     def test_a_data_directory_that_was_moved_is_not_made_again(self):
         """A node with work wrote lines of its job there, so that the directory
         could not be moved back."""

@@ -247,12 +247,19 @@ class Chat(Serving):
 
     def test_defaults_are_the_models_own(self):
         (self.folder / "m" / "generation_config.json").write_text(json.dumps(
-            {"do_sample": False, "max_new_tokens": 5}))
+            {"do_sample": False, "max_new_tokens": 5, "eos_token_id": [65]}))
         process, at = self.begin()
         answers = [at.post({"model": "tiny", "messages": ASK}, CHAT)[1]
                    for _ in range(2)]
         self.assertEqual(answers[0]["usage"]["completion_tokens"], 5)
         self.assertEqual(answers[0]["choices"], answers[1]["choices"])
+        for more, text, why in (({}, "", "stop"),
+                                ({"ignore_eos": True}, "AAAAA", "length")):
+            choice = at.post({"model": "tiny", "messages": ASK,
+                              "logit_bias": {"65": 100}, **more},
+                             CHAT)[1]["choices"][0]
+            self.assertEqual((choice["message"]["content"],
+                              choice["finish_reason"]), (text, why))
         self.assertEqual(process.end(signal.SIGINT), 130)
 
     def test_templates_of_other_forms(self):

@@ -102,6 +102,29 @@ class ServePeers(Serving):
                 return
         self.fail(f"not so: {what}\n{self.job()}")
 
+    def test_ctrl_c_ends_a_model_after_what_it_answers(self):
+        """Streams were cut in the middle; and of another node, too."""
+        nodes, at = {}, {}
+        for name in ("one", "two"):
+            self.begin_node(name, nodes, at)
+        nodes["one"].wait_line(lambda line: "2 peers" in line)
+        self.write("long.toml", TINY_RUN.replace(
+            "max_position_embeddings = 256", "max_position_embeddings = 4096"))
+        self.succeed("init", "long.toml", "--out", "long")
+        command = self.start("serve", "long", "--as", "tiny", "--name", "one")
+        command.wait_line(lambda line: " is served at " in line)
+        threads, results = self.begin_long_streams(at["two"])
+        command.child.send_signal(signal.SIGINT)
+        command.wait_line(lambda line: line.startswith("ending: "))
+        self.until("no more requests are begun", lambda: at["one"].post(
+            {"model": "tiny", "prompt": "x", "max_tokens": 1})[0] == 503)
+        for thread in threads:
+            thread.join()
+        for i, prompt in enumerate(PROMPTS):
+            self.assertEqual(results[i], (200, {0: self.alone(
+                prompt, LONG, temperature=0, model="long")}))
+        self.assertEqual(command.end(), 130)
+
     def test_pipelines_follow_the_load(self):
         """Requests that wait make a second pipeline, calm removes it; texts are
         the same throughout."""
@@ -131,7 +154,7 @@ class ServePeers(Serving):
         try:
             self.until("2 pipelines", lambda: self.job()["pipelines"] == 2)
             second = re.compile(
-                r'shoal_pipeline_streams\{model="tiny",pipeline="1"\} [1-9]')
+                r'shoal_pipeline_streams\{model_name="tiny",pipeline="1"\} [1-9]')
             for name in at:
                 self.until("both work", lambda name=name: second.search(
                     at[name].get("/metrics")[1]))

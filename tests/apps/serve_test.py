@@ -247,8 +247,14 @@ class Serve(Serving):
             for model in (golden / "tiny_llama", file)]
         self.assertEqual(len(alone[0]), 40)
         self.assertEqual(*alone)
+        # What a killed one leaves, the next one removes.
+        process = self.start("serve", file, "--http", "127.0.0.1:0")
+        process.wait_line(lambda line: " is served at http://" in line)
+        process.end(signal.SIGKILL)
+        self.assertEqual(len(self.unpacked()), 1)
         process = self.start("serve", file, "--http", "127.0.0.1:0")
         line = process.wait_line(lambda line: " is served at http://" in line)
+        self.assertEqual(len(self.unpacked()), 1)
         at = Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
         status, answer = at.post({"model": "tiny_llama", "max_tokens": 4,
                                   "prompt": [5, 6, 7], "temperature": 0})
@@ -257,9 +263,12 @@ class Serve(Serving):
         cut = self.write("cut.gguf", "")
         (self.folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
         self.refuse(1, "serve", cut, names=["cut.gguf: tensor ", "truncated"])
-        self.assertEqual(
-            [p for p in self.folder.iterdir()
-             if p.name.startswith("shoal-gguf-")], [])
+        self.assertEqual(self.unpacked(), [])
+
+    def unpacked(self):
+        """Folders that were made of GGUF files."""
+        return [p for p in self.folder.iterdir()
+                if p.name.startswith("shoal-gguf-")]
 
 
 if __name__ == "__main__":

@@ -105,9 +105,11 @@ class World(unittest.TestCase):
         self._folder = tempfile.TemporaryDirectory(prefix="shoal-test-")
         self.folder = pathlib.Path(self._folder.name)
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("SHOAL_", "XDG_"))}
+                    if not k.startswith(("SHOAL_", "XDG_", "HF_"))}
         self.env["HOME"] = str(self.folder)
         self.env["TMPDIR"] = str(self.folder)
+        # No path that does not exist is looked for on the hub.
+        self.env["HF_HUB_OFFLINE"] = "1"
         self._processes = []
 
     def tearDown(self):

@@ -6,6 +6,7 @@
 // with a job that asks for many stages, the median time of make_plan without
 // and with a previous assignment, and the result.
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <chrono>

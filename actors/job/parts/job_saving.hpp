@@ -1,13 +1,13 @@
 // actors/job/parts/job_saving.hpp -- the checkpoints of a job on one peer.
 //
-// Makes this peer's part of each, keeps whole ones in the store, or its share of
+// Writes its shards of each, keeps whole ones in the store, or its share of
 // their parts, and removes old ones: the newest checkpoint.keep_latest_k stay.
 // Says once when the disk of a peer refuses, and when that is over.
 //
 // Part of a job actor: see job_context.hpp.
 //
 // Threads: the owner's; files are read and removed on the disk's thread.
-// Errors:  a peer whose disk refuses leaves its part to others, and tries again
+// Errors:  a peer whose disk refuses leaves its shards to others, and tries again
 //          after some checkpoints.
 #pragma once
 
@@ -62,7 +62,7 @@ public:
   /// Whether that goes on; until then the core must get no input.
   bool looking() const noexcept { return looking_; }
 
-  /// Makes this peer's part of a checkpoint.
+  /// Writes this peer's shards of a checkpoint.
   void begin(const core::job_action::run_checkpoint& a);
   /// Whether a copy of units is still being written.
   bool writing() const noexcept { return !snapshot_.expired(); }
@@ -119,7 +119,7 @@ private:
   std::uint64_t saving_ = 0; ///< newest step whose checkpoint was begun
   std::weak_ptr<shard_snapshot> snapshot_; ///< while it is written
   /// Number of checkpoints that others have written in place of this peer,
-  /// whose disk refused its part, and the number after which it tries again:
+  /// whose disk refused its shards, and the number after which it tries again:
   /// one checkpoint is lost if that fails.
   std::size_t left_out_ = 0;
   std::size_t left_out_max_ = left_out_first;

@@ -2,6 +2,7 @@
 #include "actors/job/parts/unit_moves.hpp"
 
 #include "actors/training/link_names.hpp"
+#include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/links/links.hpp"

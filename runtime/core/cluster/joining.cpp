@@ -1,6 +1,6 @@
 // runtime/core/cluster/joining.cpp -- being admitted, and admitting others.
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
-#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 

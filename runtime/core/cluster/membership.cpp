@@ -3,9 +3,9 @@
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/credible.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
 #include "runtime/core/text/shown.hpp"
-#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -240,7 +240,7 @@ void membership::impl::on(const set_job_state& e) {
   c.id = e.id;
   c.state = e.state;
   c.done_step = e.done_step;
-  c.cause = shown(e.cause, job_cause_bytes_max);
+  c.cause = shown(e.cause, limits::job_cause_bytes_max);
   c.island = e.island;
   c.since = e.since;
   if (speaks_of_island(c) && config_.plan_jobs != nullptr

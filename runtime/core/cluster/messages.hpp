@@ -244,7 +244,7 @@ void fields(auto& v, of<change> auto& x) {
   v("invite", x.invite, or_absent());
   v("since", x.since, at_most(epoch_max));
   v("afresh", x.afresh);
-  v("cause", x.cause, text_of(job_cause_bytes_max));
+  v("cause", x.cause, text_of(limits::job_cause_bytes_max));
   v("island", x.island, at_most(limits::islands_max - 1));
   v("version", x.version, or_absent());
   v("keeps", x.keeps, at_most(epoch_max));

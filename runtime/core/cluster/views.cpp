@@ -1,7 +1,7 @@
 // runtime/core/cluster/views.cpp -- adopting decided views, proposing others.
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
-#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -207,7 +207,8 @@ view impl::alone(std::vector<job_entry> jobs, std::vector<assignment> previous,
   v.number = std::min(view_.number + step, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
-  v.removed = view_.removed;
+  // A view that dissolves lists as removed what was only given up.
+  v.removed = view_.dissolved_into ? given_up_removed_ : view_.removed;
   v.key = key_exchange_.keys().to_found_with(view_);
   v.revoked = view_.revoked;
   v.lapsed = view_.lapsed;

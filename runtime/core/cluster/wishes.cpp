@@ -3,8 +3,8 @@
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/credible.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership.hpp" // the limits
-#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 #include <utility>

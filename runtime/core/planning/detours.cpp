@@ -4,6 +4,7 @@
 #include "runtime/core/schedule/schedule_choice.hpp"
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/state/parts.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 

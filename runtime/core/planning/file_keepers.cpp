@@ -6,6 +6,7 @@
 #include "runtime/core/saturating.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -118,8 +119,7 @@ public:
         1, muldiv(std::min(d.bytes, total), weight_max, most)));
   }
 
-  /// @returns whether each file is on all the disks that it should be on
-  bool run() {
+  void run() {
     std::vector<std::size_t> order(files_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
@@ -137,8 +137,12 @@ public:
       for (const std::size_t f : homeless)
         make_room(f);
     }
-    return std::ranges::all_of(keepers_, [this](const auto& at) {
-      return at.size() >= std::min(copies_kept, disks_.size());
+  }
+
+  /// Whether each file is on this number of disks, or on all.
+  bool all_have(std::size_t copies) const {
+    return std::ranges::all_of(keepers_, [&](const auto& at) {
+      return at.size() >= std::min(copies, disks_.size());
     });
   }
 
@@ -235,16 +239,40 @@ disks_of(const view& v, const job_entry& job, const assignment* place) {
 std::vector<std::vector<peer_id>>
 file_keepers(std::span<const model_file> files,
              std::span<const disk_room> disks) {
-  // F-3: on all disks, or else on that to which the files are uploaded.
-  for (const std::size_t passing : {disks.size(), std::size_t{1}}) {
-    distribution tried(files, disks, passing);
-    if (tried.run())
-      return tried.keepers();
-  }
-  distribution full(files, disks, 0);
+  // F-3: on all disks, or else on that to which the files are uploaded; and rather
+  // a single copy than none that gets there.
+  distribution all(files, disks, disks.size()), first(files, disks, 1),
+    full(files, disks, 0);
+  all.run();
+  if (all.all_have(copies_kept))
+    return all.keepers();
+  first.run();
+  if (first.all_have(1))
+    return first.keepers();
   full.run();
   return full.keepers();
 }
+
+namespace {
+
+/// "room for 50 MiB: one 30 MiB, two 20 MiB"
+std::string
+rooms_text(const view& v, std::vector<disk_room> all, std::uint64_t bytes) {
+  std::ranges::stable_sort(all, std::greater{}, &disk_room::bytes);
+  std::string out = "room for " + size_text(room_of_all(all, bytes)) + ": ";
+  for (std::size_t i = 0; i < std::min(all.size(), named_max); ++i) {
+    const member* m = find_member(v, all[i].peer);
+    out += (i > 0 ? ", " : "")
+           + (m == nullptr || m->name.empty() ? short_name(all[i].peer)
+                                              : shown(m->name, name_wide))
+           + " " + size_text(all[i].bytes);
+  }
+  if (all.size() > named_max)
+    out += " and " + std::to_string(all.size() - named_max) + " more peers";
+  return out;
+}
+
+} // namespace
 
 std::string
 lacks_disk(const view& v, const job_entry& job, std::size_t copies) {
@@ -259,24 +287,34 @@ lacks_disk(const view& v, const job_entry& job, std::size_t copies) {
         return m.state == member_state::joining && !m.witness;
       }))
     return {};
-  std::ranges::stable_sort(all, std::greater{}, &disk_room::bytes);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(all.size(), named_max); ++i) {
-    const member* m = find_member(v, all[i].peer);
-    names.push_back((m == nullptr || m->name.empty()
-                       ? short_name(all[i].peer)
-                       : shown(m->name, name_wide))
-                    + " " + size_text(all[i].bytes));
+  return "the files of the model need " + size_text(bytes)
+         + (copies > 1 ? ", on " + count_text(copies, "disk") : "")
+         + "; the disks of the peers have " + rooms_text(v, all, bytes);
+}
+
+std::string
+cannot_be_kept(const view& v, const job_entry& job,
+               std::span<const model_file> files, const peer_id& uploads) {
+  const auto disks = disks_of(v, job, nullptr);
+  const auto keepers = file_keepers(files, disks);
+  const auto own = std::ranges::find(disks, uploads, &disk_room::peer);
+  std::uint64_t left = own == disks.end() ? cost_never : own->bytes;
+  std::uint64_t homeless = 0, passes = 0;
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    if (keepers[f].empty())
+      homeless = std::max(homeless, files[f].bytes);
+    else if (std::ranges::find(keepers[f], uploads) == keepers[f].end())
+      passes = std::max(passes, files[f].bytes);
+    else
+      left -= std::min(left, files[f].bytes);
   }
-  std::string out = "the files of the model need " + size_text(bytes)
-                    + (copies > 1 ? ", on " + count_text(copies, "disk") : "")
-                    + "; the disks of the peers have room for "
-                    + size_text(room_of_all(all, bytes)) + ": ";
-  for (std::size_t i = 0; i < names.size(); ++i)
-    out += (i > 0 ? ", " : "") + names[i];
-  if (all.size() > names.size())
-    out += " and " + std::to_string(all.size() - names.size()) + " more peers";
-  return out;
+  if (homeless == 0 && passes <= left)
+    return {};
+  return "the files of the model, of up to "
+         + size_text(std::max(homeless, passes)) + " each, do not fit "
+         + (homeless > 0 ? "the disks of the peers"
+                         : "through this node's disk")
+         + "; these have " + rooms_text(v, disks, bytes_of(job));
 }
 
 } // namespace shoal::core

@@ -17,15 +17,15 @@
 //
 // F-1: a file has two keepers only if each file that fits somewhere has one.
 // F-2: the files of a peer fit its room.
-// F-3: where there is room for two copies all the same, the largest file still fits
-//      a disk that has not all files, at least the first: files that are kept
-//      elsewhere pass through it.
+// F-3: where each file has a disk all the same, the largest file still fits a disk
+//      that has not all files, at least the first: files that are kept elsewhere
+//      pass through it.
 //
 // Threads: pure functions. Cost: files * log(files), and files * disks * 16 hashes;
 // quadratic in the files that do not fit where they belong.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <cstdint>
 #include <span>
@@ -33,6 +33,10 @@
 #include <vector>
 
 namespace shoal::core {
+
+struct assignment; // runtime/core/assignment.hpp
+struct job_entry;  // runtime/core/job_entry.hpp
+struct view;       // runtime/core/view.hpp
 
 /// Number of disks that have each file.
 inline constexpr std::size_t copies_kept = 2;
@@ -67,5 +71,12 @@ file_keepers(std::span<const model_file> files,
 /// @param copies that are needed
 [[nodiscard]] std::string
 lacks_disk(const view& v, const job_entry& job, std::size_t copies);
+
+/// Why files cannot reach their keepers from the node that has them; empty if they
+/// can: each has a disk, and there is room for it to pass (F-3).
+/// @param uploads that node
+[[nodiscard]] std::string
+cannot_be_kept(const view& v, const job_entry& job,
+               std::span<const model_file> files, const peer_id& uploads);
 
 } // namespace shoal::core

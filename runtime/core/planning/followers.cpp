@@ -7,6 +7,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/state/parts.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <map>

@@ -5,6 +5,7 @@
 #include "runtime/core/planning/layout/cost.hpp" // muldiv
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <string>

@@ -19,13 +19,16 @@
 // Units: bytes; integers only. Cost: linear in members and stages.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
 namespace shoal::core {
+
+struct view; // runtime/core/view.hpp
 
 using memory_by_peer = std::map<peer_id, std::uint64_t>;
 

@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/layout/cost.hpp"
 #include "runtime/core/planning/placement.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <map>

@@ -8,11 +8,16 @@
 // Units: MFLOP/s. Cost: members x islands.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/assignment.hpp"
 
+#include <cstdint>
 #include <vector>
 
 namespace shoal::core {
+
+struct job_entry; // runtime/core/job_entry.hpp
+struct member;    // runtime/core/view.hpp
+struct view;      // runtime/core/view.hpp
 
 using member_list = std::vector<const member*>;
 

@@ -2,6 +2,7 @@
 #include "runtime/core/planning/memory_needs.hpp"
 
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <functional>

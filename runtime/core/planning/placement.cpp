@@ -1,6 +1,8 @@
 // runtime/core/planning/placement.cpp -- roles, keepers, sealers.
 #include "runtime/core/planning/placement.hpp"
 
+#include "runtime/core/view.hpp"
+
 #include <algorithm>
 #include <set>
 #include <string>

@@ -6,12 +6,16 @@
 // is a sealer.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/planning/layout/layout.hpp"
-#include "runtime/core/view.hpp"
 
 #include <vector>
 
 namespace shoal::core {
+
+struct member; // runtime/core/view.hpp
+struct view;   // runtime/core/view.hpp
+enum class member_state : std::uint8_t;
 
 /// Number of members that keep a job's blobs, if there are enough members: at
 /// least this, or one more than the copies of its state that the job wants.

@@ -9,10 +9,12 @@
 // Threads: pure functions.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/planning/layout/cost.hpp"
-#include "runtime/core/view.hpp"
 
 namespace shoal::core {
+
+struct view; // runtime/core/view.hpp
 
 /// An island while its place is made.
 struct island_draft {

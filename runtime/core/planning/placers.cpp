@@ -1,5 +1,6 @@
 // runtime/core/planning/placers.cpp -- the placer of each kind of job.
 #include "runtime/core/assert.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/planning/placer.hpp"
 
 #include <map>

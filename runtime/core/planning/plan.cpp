@@ -10,6 +10,7 @@
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/placer.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <tuple>

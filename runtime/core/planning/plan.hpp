@@ -32,13 +32,18 @@
 // for 64, 0.6 s for 1,024 (tests/bench/plan_bench.cpp).
 #pragma once
 
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/core/planning/layout/prediction.hpp"
-#include "runtime/core/view.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace shoal::core {
+
+struct job_entry; // runtime/core/job_entry.hpp
+struct view;      // runtime/core/view.hpp
 
 /// What runs where in one view.
 struct plan {
@@ -71,9 +76,6 @@ has_room_for_more(const view& v, const plan& now, const job_entry& job);
 /// The same of one island.
 [[nodiscard]] std::string
 to_text(const view& v, const island_id& id, const island_place& a);
-
-/// "running", "done", ...
-[[nodiscard]] const char* to_text(job_state s);
 
 [[nodiscard]] prediction
 predict(const view& v, job_id job, const island_place& a);

@@ -11,6 +11,7 @@
 #include "runtime/core/schedule/schedule.hpp"
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/text/amounts.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <set>

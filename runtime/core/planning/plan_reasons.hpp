@@ -11,6 +11,7 @@
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 
 #include <cstdint>
 #include <map>

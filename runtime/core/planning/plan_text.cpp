@@ -5,6 +5,7 @@
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/state/holdings.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 
@@ -13,7 +14,7 @@ namespace {
 
 /// Above this number of stages, over all replicas, they are counted and not
 /// listed: a line has to be readable, and an event's text is bounded
-/// (wire/messages.hpp).
+/// (jobs/job_log.hpp).
 constexpr std::size_t stages_listed_max = 16;
 /// The same limit for members that are idle for different reasons.
 constexpr std::size_t reasons_listed_max = 3;
@@ -127,20 +128,6 @@ std::string to_text(const view& v, const assignment& a,
   for (const unheld_wish& w : unheld)
     out += "; " + to_text(w);
   return out + idle(v, a);
-}
-
-const char* to_text(job_state s) {
-  switch (s) {
-  case job_state::running:
-    return "running";
-  case job_state::done:
-    return "done";
-  case job_state::cancelled:
-    return "cancelled";
-  case job_state::failed:
-    return "failed";
-  }
-  return "unknown";
 }
 
 } // namespace shoal::core

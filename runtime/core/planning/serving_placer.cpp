@@ -11,6 +11,7 @@
 #include "runtime/core/planning/memory_needs.hpp"
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <functional>

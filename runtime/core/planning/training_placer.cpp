@@ -9,6 +9,7 @@
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/schedule/schedule_choice.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 

@@ -54,7 +54,7 @@
 // bubble is the time that the first microbatch takes to reach the last stage.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/assignment.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,6 +2,7 @@
 #include "runtime/core/schedule/schedule_choice.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <algorithm>
 #include <set>

@@ -26,6 +26,8 @@
 
 namespace shoal::core {
 
+struct job_entry; // runtime/core/job_entry.hpp
+
 inline constexpr std::uint32_t schedule_gain_permille = 10;
 inline constexpr std::uint64_t simulated_items_max = 60'000;
 /// Largest number of runs of blocks per peer that is tried for an interleaved

@@ -22,7 +22,7 @@
 
 namespace shoal::core {
 
-/// A part of an island's state, by member.
+/// What one member has of an island's state.
 struct member_parts {
   member_id where;
   part_set computes;

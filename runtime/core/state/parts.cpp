@@ -1,8 +1,8 @@
 // runtime/core/state/parts.cpp -- sizes of parts.
 #include "runtime/core/state/parts.hpp"
 
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/saturating.hpp"
-#include "runtime/core/view.hpp"
 
 #include <algorithm>
 

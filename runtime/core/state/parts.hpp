@@ -3,7 +3,7 @@
 // A part is what is held, sent, summed, sealed and saved as one: parameters,
 // gradients and moments of some tensors of the model. Part 0 is the embedding,
 // parts 1 to `blocks` are the blocks, the last one is the final norm and the
-// head.
+// head: part p is unit p of the model (model/units.hpp), and often called so.
 //
 // P-1: parts depend on the job alone, never on where it runs.
 //

@@ -7,8 +7,8 @@
 // Threads: plain data.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 
 #include <optional>
 #include <string>
@@ -356,7 +356,7 @@ struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
-  std::vector<peer_id> unable; ///< peers that had no part in it; ascending
+  std::vector<peer_id> unable; ///< peers that wrote nothing of it; ascending
 };
 /// That peer could not write a checkpoint: goes to the log, once for each peer.
 struct checkpoint_failed {

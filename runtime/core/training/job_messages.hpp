@@ -102,7 +102,7 @@ struct vote {
                             ///< here
   std::vector<std::uint64_t>
     samples;            ///< sent with losses: their digests (ledger.hpp)
-  bool writing = false; ///< the sender still writes its part of a checkpoint
+  bool writing = false; ///< the sender still writes shards of a checkpoint
   bool unable = false;  ///< its disk refuses them: another holder is to write
   std::uint64_t checkpoint_lag = 0;   ///< from the publisher; 0: unknown
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
@@ -348,7 +348,7 @@ void fields(auto& v, of<written_shard> auto& x) {
   v("optimizer_bytes", x.optimizer_bytes, at_most(limits::bytes_max));
 }
 
-/// The sender's store has its part of a checkpoint, or the reason why not. Sent
+/// The sender's store has its shards of a checkpoint, or why it has not. Sent
 /// to the publisher repeatedly, until the publisher reports the result.
 struct shards_written {
   job_header header;
@@ -377,7 +377,7 @@ struct checkpoint_published {
   bool trying = false;           ///< if it failed: the sender keeps trying
   peer_id refused{};             ///< the peer that could not write; zero: the
                                  ///< sender
-  std::vector<peer_id> unable{}; ///< peers that had no part in it; ascending
+  std::vector<peer_id> unable{}; ///< peers that wrote nothing of it; ascending
   friend bool operator==(const checkpoint_published&,
                          const checkpoint_published&) = default;
 };

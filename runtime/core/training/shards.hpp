@@ -1,4 +1,4 @@
-// runtime/core/training/shards.hpp -- which peer writes which part of a
+// runtime/core/training/shards.hpp -- which peer writes which shard of a
 // checkpoint.
 //
 // A checkpoint has two files for each unit. Their content depends on the step's
@@ -16,8 +16,8 @@
 // Threads: none. Cost: units * replicas, and units * log(units).
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/view.hpp"
 
 #include <cstdint>
 #include <map>
@@ -100,7 +100,7 @@ public:
   /// All shards, by unit. @pre complete()
   [[nodiscard]] std::vector<written_shard> shards() const;
 
-  /// A peer cannot write its part.
+  /// A peer cannot write its shards.
   struct failure {
     peer_id at{};
     std::string why;

@@ -59,7 +59,10 @@ nanoseconds stall_watch::budget(const sight& s) const {
   if (!known || !s.steady)
     longest = std::max(longest, s.predicted);
   longest = std::min(longest, budget_max / budget_factor);
-  return std::max(longest * budget_factor, budget_min);
+  const nanoseconds unproven =
+    std::min(unproven_longest_, budget_max / unproven_factor);
+  return std::max(
+    {longest * budget_factor, unproven * unproven_factor, budget_min});
 }
 
 void stall_watch::moved(nanoseconds now) {
@@ -69,12 +72,25 @@ void stall_watch::moved(nanoseconds now) {
   answers_.clear();
 }
 
+/// Counts the times between changes up to now.
+void stall_watch::prove() {
+  longest_[1] =
+    std::max(longest_[1], std::exchange(unproven_longest_, nanoseconds{0}));
+  changes_ += std::exchange(unproven_changes_, 0);
+  if (changes_ < changes_kept)
+    return;
+  longest_ = {longest_[1], 0};
+  changes_ = 0;
+  full_ = true;
+}
+
 void stall_watch::look(const sight& s, nanoseconds now) {
   if (!s.halting)
     halting_.reset();
   else if (!halting_)
     halting_ = now;
-  if (committed_ != s.committed) {
+  const bool progress = committed_ != s.committed;
+  if (progress) {
     committed_ = s.committed;
     committed_at_ = now;
   }
@@ -84,6 +100,8 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     longest_ = {std::max(longest_[0], longest_[1]), 0};
     changes_ = 0;
     full_ = false;
+    unproven_longest_ = 0;
+    unproven_changes_ = 0;
     moved(now);
     mark_ = s.mark;
   }
@@ -99,18 +117,16 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     mark_ = s.mark;
     return;
   }
-  if (s.mark == mark_)
-    return;
-  mark_ = s.mark;
-  if (loading) // proves nothing about the duration of steps
-    return moved(now);
-  longest_[1] = std::max(longest_[1], now - moved_);
-  if (++changes_ == changes_kept) {
-    longest_ = {longest_[1], 0};
-    changes_ = 0;
-    full_ = true;
+  if (s.mark != mark_) {
+    mark_ = s.mark;
+    if (loading) // proves nothing about the duration of steps
+      return moved(now);
+    unproven_longest_ = std::max(unproven_longest_, now - moved_);
+    ++unproven_changes_;
+    moved(now);
   }
-  moved(now);
+  if (progress || s.step == 0)
+    prove();
 }
 
 stall_report

@@ -9,6 +9,11 @@
 //            too few changes are known, and while state is moved, x what the
 //            plan predicts, if that is more; at least budget_min
 //
+// Times count when a step is committed after them. Those of the step in progress
+// may be parts of a stall that something else has interrupted (a checkpoint was
+// written): a stall must not lengthen its own budget tenfold. Only
+// unproven_factor x the longest of these is granted, for steps that get slower.
+//
 // While a peer *loads* (state comes from disks, or the job's data from other
 // stores), each byte moved by a disk or by the exchange of blobs counts as a
 // change, too, and
@@ -75,6 +80,7 @@ public:
   static constexpr nanoseconds budget_min = 3'000'000'000;
   static constexpr nanoseconds budget_max = 3'600'000'000'000; ///< an hour
   static constexpr nanoseconds budget_factor = 10;
+  static constexpr nanoseconds unproven_factor = 3;
   /// While loading: twice the time in which blob_exchange passes over a silent
   /// holder (16 s), and some more.
   static constexpr nanoseconds loading_min = 40'000'000'000;
@@ -179,6 +185,7 @@ private:
 
   void look(const sight& s, nanoseconds now);
   void moved(nanoseconds now);
+  void prove();
   void ask(const sight& s, nanoseconds now, actions& out);
   [[nodiscard]] stall_report
   report(const sight& s, nanoseconds now, bool asks) const;
@@ -204,6 +211,9 @@ private:
   std::array<nanoseconds, 2> longest_{};
   std::uint32_t changes_ = 0; ///< in this window
   bool full_ = false;         ///< the last window is complete
+  // The same since the newest step was committed: they do not count yet.
+  nanoseconds unproven_longest_ = 0;
+  std::uint32_t unproven_changes_ = 0;
 
   // While this peer stands still.
   std::optional<nanoseconds> asking_; ///< since

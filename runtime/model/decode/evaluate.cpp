@@ -2,6 +2,7 @@
 // text.
 #include "runtime/model/decode/evaluate.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 
 #include <algorithm>

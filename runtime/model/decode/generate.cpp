@@ -1,6 +1,7 @@
 // runtime/model/decode/generate.cpp -- text from a model, token by token.
 #include "runtime/model/decode/generate.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/core/text/amounts.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // runtime/model/decode/inference.cpp -- consecutive units for generation.
 #include "runtime/model/decode/inference.hpp"
 
+#include "kernels/backend.hpp"
 #include "runtime/model/activation_pool.hpp"
 
 #include <algorithm>

@@ -13,6 +13,8 @@
 // Errors:    a failure names file and tensor.
 #pragma once
 
+#include "kernels/packed_weight.hpp"
+#include "kernels/rope.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/stage_model.hpp"
 

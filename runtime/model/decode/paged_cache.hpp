@@ -18,12 +18,14 @@
 //            outlives its passes.
 #pragma once
 
+#include "kernels/paged_attention.hpp"
 #include "runtime/model/decode/inference.hpp"
 #include "runtime/model/decode/row_batch.hpp"
 #include "runtime/model/pass.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>

@@ -31,7 +31,10 @@ std::string token_text::release(const std::string& piece, bool last) {
   held_ += piece;
   std::size_t stop_at = std::string::npos;
   for (const std::string& stop : stop_)
-    stop_at = std::min(stop_at, held_.find(stop));
+    if (const std::size_t at = held_.find(stop); at < stop_at) {
+      stop_at = at;
+      stopped_by_ = stop;
+    }
   if (stop_at != std::string::npos) {
     stopped_ = true;
     held_.resize(stop_at);

@@ -33,6 +33,8 @@ public:
   std::string finish();
   /// Whether a stop string has occurred: there is no more text.
   bool stopped() const noexcept { return stopped_; }
+  /// That stop string; "" if none has.
+  const std::string& stopped_by() const noexcept { return stopped_by_; }
 
 private:
   std::string release(const std::string& piece, bool last);
@@ -42,6 +44,7 @@ private:
   std::vector<std::string> stop_;
   std::string held_; ///< text that may be the start of a stop string
   bool stopped_ = false;
+  std::string stopped_by_;
 };
 
 } // namespace shoal::model

@@ -2,6 +2,7 @@
 #include "runtime/node/requests/client_service.hpp"
 
 #include "runtime/context.hpp" // messages to the supervisor
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view_changes.hpp"
@@ -43,7 +44,7 @@ void client_service::submit(std::uint64_t token, core::job_entry job) {
   job.versions.clear();
   job.submitter = parts_.self;
   job.submitted_ms = unix_ms();
-  job.user = core::shown(job.user, core::job_user_bytes_max);
+  job.user = core::shown(job.user, core::limits::job_user_bytes_max);
   do
     job.id = transport::tls::make_instance();
   while (job.id == 0);

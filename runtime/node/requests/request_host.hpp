@@ -5,11 +5,14 @@
 
 #include "runtime/control/control.hpp" // outcome
 #include "runtime/core/cluster/events.hpp"
-#include "runtime/core/view.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <string>
+
+namespace shoal::core {
+struct view; // runtime/core/view.hpp
+}
 
 namespace shoal::runtime {
 

@@ -4,6 +4,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/nearest.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/host/ip_address.hpp"
 
 #include <algorithm>

@@ -7,12 +7,16 @@
 // Threads: one at a time; the node guards it.
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
+
+namespace shoal::core {
+struct view; // runtime/core/view.hpp
+}
 
 namespace shoal::runtime {
 

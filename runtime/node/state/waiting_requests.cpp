@@ -1,6 +1,7 @@
 // runtime/node/state/waiting_requests.cpp -- requests by their tokens.
 #include "runtime/node/state/waiting_requests.hpp"
 
+#include "runtime/core/view.hpp"
 #include "runtime/core/view_changes.hpp"
 
 #include <utility>

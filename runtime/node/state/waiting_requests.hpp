@@ -9,7 +9,8 @@
 #pragma once
 
 #include "runtime/control/control.hpp" // outcome
-#include "runtime/core/view.hpp"
+#include "runtime/core/ids.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <chrono>
 #include <deque>
@@ -18,6 +19,10 @@
 #include <mutex>
 #include <optional>
 #include <vector>
+
+namespace shoal::core {
+struct view; // runtime/core/view.hpp
+}
 
 namespace shoal::runtime {
 

@@ -3,6 +3,7 @@
 #include "apps/remote/status_text.hpp"
 #include "runtime/core/text/amounts.hpp" // age_text
 #include "runtime/core/text/shown.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -5,9 +5,9 @@
 #include "runtime/control/unix_socket.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/jobs/job_journal.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/status.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "runtime/wire/codec.hpp"
-#include "runtime/wire/messages.hpp"
 #include "tests/runtime/control/asked_node.hpp"
 #include "tests/runtime/node/swarm.hpp"
 

@@ -1,5 +1,6 @@
 // tests/runtime/core/view_changes_test.cpp -- each change of a view is
 // reported.
+#include "runtime/core/view.hpp"
 #include "runtime/core/view_changes.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 

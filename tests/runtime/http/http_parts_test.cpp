@@ -172,6 +172,28 @@ BOOST_AUTO_TEST_CASE(the_gate_asks_for_host_then_key_then_path) {
   BOOST_TEST(with("/none", "") == "401"); // paths are not told to strangers
   BOOST_TEST(with("/v1/models", "") == "200");
   BOOST_TEST(with("/v1/models", "Bearer " + key.key) == "200ann");
+  // By the header of Anthropic's clients; that one is removed, too.
+  const auto by_other = [&](const std::string& value,
+                            const std::string& bearer) {
+    auto q = request(
+      "GET", "/v1/x",
+      {{"host", "any.org"}, {"x-api-key", value}, {"authorization", bearer}});
+    const auto verdict = closed.check(q, r);
+    BOOST_TEST(q.headers.size() == 1u);
+    return std::to_string(status(verdict.refused)) + q.key_name;
+  };
+  BOOST_TEST(by_other(key.key, "") == "200ann");
+  BOOST_TEST(by_other(key.key, "Bearer none") == "200ann");
+  BOOST_TEST(by_other("none", "Bearer " + key.key) == "200ann");
+  BOOST_TEST(by_other("none", "Bearer none") == "401");
+}
+
+BOOST_AUTO_TEST_CASE(errors_are_worded_by_the_api_of_their_path) {
+  const auto error = shoal::openai::invalid_request("no");
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens"})
+    BOOST_TEST(error_body(path, error).starts_with("{\"type\":\"error\""));
+  for (const char* path : {"/v1/messages2", "/v1/chat/completions", ""})
+    BOOST_TEST(error_body(path, error).starts_with("{\"error\":"));
 }
 
 BOOST_AUTO_TEST_CASE(compressed_bodies_are_refused) {
@@ -211,7 +233,8 @@ BOOST_AUTO_TEST_CASE(pages_of_other_origins_are_told_if_allowed) {
              == "https://b.org");
   BOOST_TEST(value_of(v.headers, "Access-Control-Allow-Methods") == "POST");
   BOOST_TEST(value_of(v.headers, "Access-Control-Allow-Headers")
-             == "Authorization, Content-Type, Last-Event-ID");
+             == "Authorization, Content-Type, Last-Event-ID, X-Api-Key, "
+                "Anthropic-Version, Anthropic-Beta");
   BOOST_TEST(value_of(v.headers, "Vary") == "Origin");
   v = ask("POST", "https://a.org");
   BOOST_TEST(!v.refused);

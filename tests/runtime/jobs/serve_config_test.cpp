@@ -1,4 +1,5 @@
 // tests/runtime/jobs/serve_config_test.cpp -- the description of a served model.
+#include "runtime/core/job_entry.hpp"
 #include "runtime/jobs/serve_config.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 

@@ -4,6 +4,7 @@
 // for a test to check. A test that needs more of a port overrides it.
 #pragma once
 
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/observe/timeline.hpp"
 

@@ -1,4 +1,5 @@
 // tests/runtime/node/others_test.cpp -- a node's knowledge of other nodes.
+#include "runtime/core/view.hpp"
 #include "runtime/discovery/apart_nodes.hpp"
 #include "runtime/node/state/absent_peers.hpp"
 #include "runtime/work/capped_map.hpp"

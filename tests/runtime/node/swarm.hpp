@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/control/client.hpp"
+#include "runtime/core/view.hpp"
 #include "runtime/node/node.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,7 +1,7 @@
 // tests/runtime/observe/recent_lines_test.cpp -- the last lines of a node.
 #include "runtime/files/json.hpp"
 #include "runtime/observe/recent_lines.hpp"
-#include "runtime/wire/messages.hpp" // status_bytes_max
+#include "runtime/wire/client_messages.hpp" // status_bytes_max
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,6 @@
 // tests/runtime/observe/training_operations_test.cpp -- in the product each
 // operation equals the function of its name, to the bit.
+#include "kernels/backend.hpp"
 #include "runtime/core/training/data_order.hpp"
 #include "runtime/observe/training_operations.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"

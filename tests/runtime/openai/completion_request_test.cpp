@@ -104,10 +104,23 @@ const mistake mistakes[] = {
    "n is 0, must be a whole number between 1 and 4"},
   {R"("n":5)", "n", "invalid_value",
    "n is 5, must be a whole number between 1 and 4"},
-  {R"("best_of":2)", "best_of", "unsupported_parameter",
-   "best_of is 2, but only n, which is 1, is supported"},
-  {R"("n":2,"best_of":3)", "best_of", "unsupported_parameter",
-   "best_of is 3, but only n, which is 2, is supported"},
+  {R"("n":3,"best_of":2)", "best_of", "invalid_value",
+   "best_of is 2, less than n, which is 3"},
+  {R"("best_of":5)", "best_of", "invalid_value",
+   "best_of is 5, must be a whole number between 1 and 4"},
+  {R"("best_of":2,"stream":true)", "best_of", "invalid_value",
+   "best_of above n is not allowed if stream is true"},
+  {R"("truncate_prompt_tokens":-2)", "truncate_prompt_tokens", "invalid_value",
+   "truncate_prompt_tokens is -2, must be a whole number between -1 and 100"},
+  {R"("include_stop_str_in_output":1)", "include_stop_str_in_output",
+   "invalid_type", "include_stop_str_in_output is 1, must be true or false"},
+  {R"("skip_special_tokens":1)", "skip_special_tokens", "invalid_type",
+   "skip_special_tokens is 1, must be true or false"},
+  {R"("parallel_tool_calls":1)", "parallel_tool_calls", "invalid_type",
+   "parallel_tool_calls is 1, must be true or false"},
+  {R"("stream":true,"stream_options":{"continuous_usage_stats":1})",
+   "stream_options.continuous_usage_stats", "invalid_type",
+   "stream_options.continuous_usage_stats is 1, must be true or false"},
   {R"("best_of":"2")", "best_of", "invalid_type",
    "best_of is \"2\", must be a whole number"},
   {R"("stop":1)", "stop", "invalid_type",
@@ -228,6 +241,32 @@ BOOST_AUTO_TEST_CASE(a_body_without_options_has_the_defaults) {
   BOOST_TEST(r.user.empty());
   BOOST_TEST(!r.ignore_eos);
   BOOST_TEST(!r.return_token_ids);
+  BOOST_TEST(r.generated() == 1u);
+  BOOST_TEST(r.prompt_tokens_kept == 0);
+  BOOST_TEST(!r.include_stop);
+  BOOST_TEST(r.skip_special);
+  BOOST_TEST(r.parallel_calls);
+}
+
+BOOST_AUTO_TEST_CASE(fields_of_other_servers_are_read) {
+  const auto r = good(with(
+    R"("best_of":4,"n":2,"truncate_prompt_tokens":9,
+       "include_stop_str_in_output":true,"skip_special_tokens":false,
+       "parallel_tool_calls":false)"));
+  BOOST_TEST(r.n == 2u);
+  BOOST_TEST(r.generated() == 4u);
+  BOOST_TEST(r.prompt_tokens_kept == 9);
+  BOOST_TEST(r.include_stop);
+  BOOST_TEST(!r.skip_special);
+  BOOST_TEST(!r.parallel_calls);
+  const auto usage_in_events = [](const char* options) {
+    return good(
+             with(R"("stream":true,"stream_options":)" + std::string(options)))
+      .usage_in_events;
+  };
+  BOOST_TEST(
+    usage_in_events(R"({"include_usage":true,"continuous_usage_stats":true})"));
+  BOOST_TEST(!usage_in_events(R"({"continuous_usage_stats":true})"));
 }
 
 BOOST_AUTO_TEST_CASE(each_field_is_read) {

@@ -1,6 +1,6 @@
 // tests/runtime/wire/codec_test.cpp -- messages survive, garbage does not.
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/cluster/membership.hpp" // limits
-#include "runtime/core/view_size.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/runtime/wire/random_message.hpp"
 

@@ -3,9 +3,9 @@
 #include "runtime/core/cluster/events.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/training/job_messages.hpp"
+#include "runtime/wire/client_messages.hpp"
 #include "runtime/wire/cluster.pb.h"
 #include "runtime/wire/job.pb.h"
-#include "runtime/wire/messages.hpp"
 #include "runtime/wire/node.pb.h"
 #include "runtime/wire/serve.pb.h"
 

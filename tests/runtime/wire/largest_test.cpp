@@ -1,8 +1,8 @@
 // tests/runtime/wire/largest_test.cpp -- what the largest shoal sends about the
 // deepest model fits into a message.
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/state/holdings.hpp"
-#include "runtime/core/view_size.hpp"
 #include "runtime/wire/codec.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -7,7 +7,7 @@
 // bytes has found a defect. After a new field the number differs: first make
 // sure that only the expected cases fail, then pin the printed number. (The
 // numbers also change with the output of random_fields.)
-#include "runtime/core/view_size.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/runtime/wire/random_message.hpp"
 

@@ -10,6 +10,7 @@
 
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/job/job_core.hpp"
+#include "runtime/core/view.hpp"
 #include "tests/sim/job/job_sim.hpp"
 
 #include <bit>

@@ -434,11 +434,12 @@ void history::on(int node, const job_core&, const act::apply& a) {
 }
 
 void history::on(int node, const job_core&, const act::run_checkpoint& a) {
-  std::vector<step_record>& kept = nodes_[node].writing[a.step];
-  kept.clear();
-  for (const step_record& r : chain_)
-    if (r.version.step <= a.step)
-      kept.push_back(r);
+  // Not of chain_: the others may have gone on without this peer.
+  const version from = resumed_.at(a.digest);
+  version v{a.step, places_.at(a.digest).since};
+  v = from.step == a.step ? from : v;
+  const auto was = same_.find(v);
+  nodes_[node].writing[a.step] = chain_to(was == same_.end() ? v : was->second);
 }
 
 void history::on(int, const job_core&, const act::finished& a) {

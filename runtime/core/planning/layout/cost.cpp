@@ -1,9 +1,11 @@
 // runtime/core/planning/layout/cost.cpp -- speeds, links and memory of a layout.
 #include "runtime/core/planning/layout/cost.hpp"
 
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 #include "runtime/core/state/holdings.hpp"
 #include "runtime/core/state/parts.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -35,6 +37,15 @@ speed_share share_of(job_kind kind, const other_work& others) {
             1 + std::uint64_t{others.training}};
   const std::uint64_t served = 1 + std::uint64_t{others.serving};
   return {others.training == 0 ? 100 : reserved_percent(served), served};
+}
+
+bool has_arrived(const layout_problem& p) {
+  return !p.previous->arriving.empty()
+         && marked(p.job, mark_kind::arrived, p.island) == p.previous->since;
+}
+
+bool is_retried(const layout_problem& p) {
+  return marked(p.job, mark_kind::retried, p.island) == p.previous->since;
 }
 
 std::uint64_t cost_model::pipeline_time::of(std::uint64_t microbatches) const {

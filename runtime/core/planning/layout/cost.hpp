@@ -20,9 +20,10 @@
 //        blocks differently: then stages x replicas.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
+#include "runtime/core/ids.hpp"
 #include "runtime/core/saturating.hpp"
 #include "runtime/core/state/part_set.hpp"
-#include "runtime/core/view.hpp"
 
 #include <compare>
 #include <cstdint>
@@ -32,6 +33,10 @@
 #include <vector>
 
 namespace shoal::core {
+
+struct job_entry; // runtime/core/job_entry.hpp
+struct member;    // runtime/core/view.hpp
+enum class job_kind : std::uint8_t;
 
 /// Assumed of a network until it is measured: 1 GB/s, 100 us.
 inline constexpr std::uint64_t assumed_bytes_per_s = 1'000'000'000;
@@ -85,16 +90,11 @@ struct layout_problem {
 };
 
 /// Whether the arrivals under p.previous, which is not null, count as held.
-[[nodiscard]] inline bool has_arrived(const layout_problem& p) {
-  return !p.previous->arriving.empty()
-         && marked(p.job, mark_kind::arrived, p.island) == p.previous->since;
-}
+[[nodiscard]] bool has_arrived(const layout_problem& p);
 
 /// Whether p.previous, which is not null, made no progress: the island begins
 /// anew.
-[[nodiscard]] inline bool is_retried(const layout_problem& p) {
-  return marked(p.job, mark_kind::retried, p.island) == p.previous->since;
-}
+[[nodiscard]] bool is_retried(const layout_problem& p);
 
 /// Lower is better; in a tie fewer bytes moved, then more members.
 struct layout_score {

@@ -2,6 +2,7 @@
 #include "runtime/core/planning/layout/layout.hpp"
 
 #include "runtime/core/planning/layout/layout_search.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,7 @@
 // runtime/core/planning/layout/layout_groups.cpp -- initial groupings for the search.
 #include "runtime/core/planning/layout/layout_search.hpp"
 #include "runtime/core/state/holdings.hpp"
+#include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <map>

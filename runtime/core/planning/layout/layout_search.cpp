@@ -3,6 +3,7 @@
 #include "runtime/core/planning/layout/layout_search.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/job_entry.hpp"
 
 #include <algorithm>
 #include <functional>

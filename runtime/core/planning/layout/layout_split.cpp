@@ -2,6 +2,7 @@
 #include "runtime/core/planning/layout/layout_split.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/schedule/schedule.hpp"
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // runtime/core/planning/layout/pass_times.cpp -- the job's costs are exchanged.
 #include "runtime/core/planning/layout/pass_times.hpp"
 
+#include "runtime/core/view.hpp"
+
 namespace shoal::core {
 
 pass_times times_of_pass(const view& v, const job_entry& job,

@@ -13,6 +13,8 @@
 
 namespace shoal::core {
 
+struct view; // runtime/core/view.hpp
+
 /// Costs of a pass, in the place of those fields of job_entry.
 struct pass_costs {
   std::uint64_t block_flops = 0;

@@ -1,10 +1,10 @@
 // runtime/core/training/job/job_core.hpp -- the protocol of one island of a job
 // on one peer.
 //
-// Actions = step(event, now). State is addressed in units: unit 0 is the
-// embedding, 1..blocks are the blocks, blocks + 1 is the final norm and head. A
-// unit is a fixed list of whole tensors, and a peer holds each unit at a
-// version {step, made}.
+// Actions = step(event, now). State is addressed in units, which are its parts
+// (core/state/parts.hpp): unit 0 is the embedding, 1..blocks are the blocks,
+// blocks + 1 is the final norm and head. A unit is a fixed list of whole tensors,
+// and a peer holds each unit at a version {step, made}.
 //
 // A step is a transaction. Participants run its microbatches, or follow peers
 // that do: a follower gets the reduced gradients of some units and applies them
@@ -61,6 +61,7 @@
 // Limits:  job_messages.hpp; blobs_told_max below; the parts.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/training/job/state/arrival_hold.hpp"
 #include "runtime/core/training/job/state/checkpoint_rounds.hpp"
 #include "runtime/core/training/job/state/digest_rounds.hpp"
@@ -75,7 +76,6 @@
 #include "runtime/core/training/job/state/step_votes.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
-#include "runtime/core/view.hpp"
 
 #include <map>
 #include <optional>

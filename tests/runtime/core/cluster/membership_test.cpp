@@ -1,6 +1,6 @@
 // tests/runtime/core/cluster/membership_test.cpp -- one core, or two that talk
 // without delay: cases that the simulation does not cover.
-#include "runtime/core/view_size.hpp"
+#include "runtime/core/cluster/local/view_size.hpp"
 #include "tests/runtime/core/cluster/cluster_pair.hpp"
 
 #include <boost/test/unit_test.hpp>

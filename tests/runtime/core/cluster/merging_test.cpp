@@ -90,6 +90,42 @@ BOOST_AUTO_TEST_CASE(a_job_taken_off_a_list_is_off_it_after_two_shoals_join) {
   }
 }
 
+// A peer is not admitted, and founds a shoal between the two. What its shoal has
+// given up is not taken off a list thereby.
+BOOST_AUTO_TEST_CASE(ended_jobs_outlast_a_shoal_that_is_founded_on_the_way) {
+  begin(a);
+  begin(b);
+  for (node* n : {&a, &b})
+    for (const job_id id : {job_id{5}, job_id{6}, 10 + n->c.seed}) {
+      job_entry j;
+      j.id = id;
+      give(*n, submit_job{j});
+      give(*n, set_job_state{id, job_state::done, 30});
+      run(10 * ms);
+    }
+  link();
+  while (a.count<dissolved>() + b.count<dissolved>() == 0)
+    run(ms);
+  node& guest = a.count<dissolved>() > 0 ? a : b;
+  node& host = &guest == &a ? b : a;
+  BOOST_TEST_REQUIRE(guest.core->current().jobs.empty());
+  linked = false;
+  wire.clear();
+  give(a, peer_down{b.c.self.id.peer});
+  give(b, peer_down{a.c.self.id.peer});
+  run(5000 * ms);
+  BOOST_TEST((guest.core->phase() == phase::member));
+  BOOST_TEST((guest.core->current().shoal != host.core->current().shoal));
+  BOOST_TEST(guest.core->current().jobs.size() == 3u);
+  give(host, remove_job{6});
+  link();
+  run(5000 * ms);
+  BOOST_TEST(together());
+  for (const job_id id : {job_id{5}, 10 + a.c.seed, 10 + b.c.seed})
+    BOOST_TEST(find_job(a.core->current(), id) != nullptr, "job " << id);
+  BOOST_TEST(find_job(a.core->current(), 6) == nullptr);
+}
+
 // Whichever of them is the first to start again.
 BOOST_AUTO_TEST_CASE(ended_jobs_are_known_after_all_have_left) {
   begin(a);

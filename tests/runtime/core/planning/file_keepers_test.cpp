@@ -3,6 +3,7 @@
 #include "runtime/core/planning/file_keepers.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/random.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -140,7 +141,28 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_kept_elsewhere_can_pass) {
       for (const auto& at : keepers)
         BOOST_TEST(at.size() == 2u);
       BOOST_TEST(bytes_by_peer(files, keepers)[peer(0)] <= 66 * mib);
+      BOOST_TEST(cannot_be_kept(s.v, s.job, files, peer(0)) == "");
     }
+}
+
+/// `serve` waited for ever, without a word.
+BOOST_AUTO_TEST_CASE(files_that_cannot_reach_a_disk_are_found_before) {
+  const auto files = files_of(3, 60 * mib);
+  const shoal_of small(180 * mib, {70 * mib, 70 * mib, 50 * mib});
+  // Two disks have room for one file each, and none passes through the first.
+  BOOST_TEST(lacks_disk(small.v, small.job, 1) == "");
+  BOOST_TEST(
+    cannot_be_kept(small.v, small.job, files, peer(0))
+    == "the files of the model, of up to 60 MiB each, do not fit the "
+       "disks of the peers; these have room for 190 MiB: n0 70 MiB, n1 "
+       "70 MiB, n2 50 MiB");
+  const shoal_of tight(180 * mib, {70 * mib, 70 * mib, 70 * mib});
+  BOOST_TEST(cannot_be_kept(tight.v, tight.job, files, peer(0))
+               .find("do not fit through this node's disk")
+             != std::string::npos);
+  // Rather a single copy than two that do not get there.
+  const shoal_of enough(180 * mib, {70 * mib, 130 * mib, 130 * mib});
+  BOOST_TEST(cannot_be_kept(enough.v, enough.job, files, peer(0)) == "");
 }
 
 /// F-1 and F-2, for any sizes of disks and files.

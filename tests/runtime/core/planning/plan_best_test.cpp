@@ -5,6 +5,7 @@
 // every order, block split and share is scored by the planner's own cost
 // model; the layout found must be within 5 % of the least.
 #include "runtime/core/planning/layout/layout.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 

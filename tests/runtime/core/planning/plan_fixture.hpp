@@ -3,6 +3,7 @@
 
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/view.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,6 @@
 // tests/runtime/core/schedule/schedule_choice_test.cpp -- which schedule is
 // chosen.
+#include "runtime/core/job_entry.hpp"
 #include "runtime/core/schedule/schedule_choice.hpp"
 
 #include <boost/test/unit_test.hpp>

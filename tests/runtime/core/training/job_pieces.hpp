@@ -4,6 +4,7 @@
 
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/job/job_core.hpp"
+#include "runtime/core/view.hpp"
 #include "tests/support/held_parts.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -164,6 +164,24 @@ BOOST_AUTO_TEST_CASE(the_budget_is_what_was_measured) {
              == stall_watch::budget_min);
 }
 
+/// A checkpoint is written meanwhile, say; or the step becomes slower.
+BOOST_AUTO_TEST_CASE(a_stall_hardly_lengthens_its_own_budget) {
+  company s(3, 1);
+  s.run(60 * second);
+  s.stop_all();
+  s.run(2600 * ms);
+  for (auto& m : s.members)
+    ++m.sees.mark;
+  s.run(7800 * ms);
+  BOOST_TEST(!s.members[0].stalled);
+  s.run(2 * second);
+  BOOST_TEST(s.retries >= 1);
+  for (auto& m : s.members)
+    ++m.sees.committed; // it was only slow
+  s.run(200 * ms);
+  BOOST_TEST(s.members[0].watch.budget(s.members[0].sees) >= 26 * second);
+}
+
 BOOST_AUTO_TEST_CASE(before_anything_is_measured_the_prediction_counts) {
   stall_watch w(peer(0));
   stall_watch::sight s;

@@ -1,5 +1,6 @@
 // tests/runtime/node/state/waiting_requests_test.cpp -- the events that answer
 // waiting requests.
+#include "runtime/core/view.hpp"
 #include "runtime/node/state/waiting_requests.hpp"
 
 #include <boost/test/unit_test.hpp>

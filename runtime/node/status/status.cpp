@@ -1,7 +1,7 @@
-// runtime/node/status.cpp -- the output of `shoal status --json`.
+// runtime/node/status/status.cpp -- the output of `shoal status --json`.
 //
 // Each object is a table: name, type, unit, meaning, and how to get the value.
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/status.hpp"
 
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/file_keepers.hpp"
@@ -15,7 +15,7 @@
 #include "runtime/jobs/plan_json.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/node/state/other_shoals.hpp"
-#include "runtime/node/status_links.hpp"
+#include "runtime/node/status/status_links.hpp"
 
 #include <algorithm>
 
@@ -575,6 +575,15 @@ std::string job_json(const status_input& in, const core::job_entry& job) {
 
 std::string status_json(const status_input& in) {
   return model::json_text(written(status_table(), in));
+}
+
+std::string member_state_text(const status_input& in, const core::member& m) {
+  return state_of({m, {}, std::ranges::count(in.reachable, m.id.peer) > 0, {}});
+}
+
+std::string waits_for(const status_input& in, const core::job_entry& job) {
+  const json text = waiting_of(job_in(in, job));
+  return text.is_string() ? text.get<std::string>() : std::string{};
 }
 
 std::vector<field_text> status_fields() {

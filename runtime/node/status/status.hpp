@@ -1,4 +1,4 @@
-// runtime/node/status.hpp -- the output of `shoal status --json`.
+// runtime/node/status/status.hpp -- the output of `shoal status --json`.
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
@@ -46,6 +46,10 @@ struct status_input {
 /// Peers: state is "active", "joining", "leaving" or "unreachable".
 std::string status_json(const status_input& in);
 std::vector<field_text> status_fields();
+/// The state of a member, in these words.
+std::string member_state_text(const status_input& in, const core::member& m);
+/// What a running job waits for; empty: nothing.
+std::string waits_for(const status_input& in, const core::job_entry& job);
 std::vector<field_text> job_fields(); ///< of each of its jobs
 
 /// The starting point of `shoal attach`: a job's entry in the status, its last

@@ -1,10 +1,10 @@
-// runtime/node/status_links.hpp -- how tensors reach each peer, in a status.
+// runtime/node/status/status_links.hpp -- how tensors reach each peer, in a status.
 //
 // Threads: any.
 #pragma once
 
 #include "runtime/files/json_table.hpp"
-#include "runtime/node/status.hpp"
+#include "runtime/node/status/status.hpp"
 
 #include <vector>
 

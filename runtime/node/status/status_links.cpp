@@ -1,5 +1,5 @@
-// runtime/node/status_links.cpp -- tables of links and of what went over them.
-#include "runtime/node/status_links.hpp"
+// runtime/node/status/status_links.cpp -- tables of links and of what went over them.
+#include "runtime/node/status/status_links.hpp"
 
 #include "runtime/core/text/hex.hpp"
 

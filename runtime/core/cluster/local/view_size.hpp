@@ -1,4 +1,4 @@
-// runtime/core/view_size.hpp -- upper bounds of the encoded size of a view.
+// runtime/core/cluster/local/view_size.hpp -- upper bounds of the encoded size of a view.
 //
 // A view is sent as a whole in one control message, so additions must leave it
 // small enough. The core knows no wire format: these are upper bounds of the

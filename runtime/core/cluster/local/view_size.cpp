@@ -1,5 +1,5 @@
-// runtime/core/view_size.cpp -- adds up the sizes of fields and their tags.
-#include "runtime/core/view_size.hpp"
+// runtime/core/cluster/local/view_size.cpp -- adds up the sizes of fields and their tags.
+#include "runtime/core/cluster/local/view_size.hpp"
 
 #include <algorithm>
 
@@ -75,7 +75,7 @@ std::size_t bytes_bound(const job_entry& j) {
   const std::size_t now = size_of(j.marks);
   return size_of(j) - j.cause.size() + number
          + (versions_max - std::min(versions_max, j.versions.size())) * version
-         + std::max(job_cause_bytes_max, j.cause.size()) - now
+         + std::max(limits::job_cause_bytes_max, j.cause.size()) - now
          + std::max(now, marks_max / limits::islands_max
                            * std::max(j.want_islands, islands_of(j)) * mark);
 }
