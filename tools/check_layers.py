@@ -42,6 +42,7 @@ FLOORS = [
      "runtime/openai", "runtime/work"],
     ["runtime/anthropic", "runtime/openai/responses"],
     ["runtime/http"],
+    ["runtime/http/client"],
     ["runtime/core/training/job/state"],
     ["runtime/core/training/job", "runtime/model/config", "runtime/model/files",
      "runtime/model/text/patterns", "runtime/discovery"],
@@ -71,7 +72,7 @@ FLOORS = [
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/train"],
-    ["apps/bench", "apps/chaos", "apps/model", "apps/node", "apps/serve"],
+    ["apps/bench", "apps/chaos", "apps/chat", "apps/model", "apps/node", "apps/serve"],
     ["apps/plan"],
     ["apps/cli"],
     ["apps", "apps/examples/hello_actor"],
@@ -92,10 +93,11 @@ PROTOBUF = r"<google/protobuf|\.pb\.h"
 PCRE2 = r"<pcre2"
 UTF8PROC = r"<utf8proc"
 ARCHIVES = r"<zlib\.h|<zstd"
+LIBEDIT = r"<histedit|<editline"
 CURL = r"<curl/"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
            r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
-           PCRE2, UTF8PROC, ARCHIVES, CURL]
+           PCRE2, UTF8PROC, ARCHIVES, CURL, LIBEDIT]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -128,6 +130,7 @@ RULES = {
                [CAF, r"<nlohmann/"]),
     "apps": (FOLDERS, [CAF, r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/",
                        BOOST, ASIO]),
+    "apps/chat": (FOLDERS, [r"<nlohmann/", LIBEDIT]),
 }
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
                    r"(?<![\w.])::?sleep\s*\(")

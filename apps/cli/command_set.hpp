@@ -2,6 +2,7 @@
 // functions.
 #pragma once
 
+#include "apps/chat/chat_options.hpp"
 #include "apps/common/commands.hpp"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@ struct command_set {
   leave_options leave;
   train_options train;
   serve_options serve;
+  chat_options chat;
   api_key_options api_key;
   plan_options plan;
   init_options init;

@@ -15,7 +15,7 @@ constexpr std::size_t meaning_bytes_max = 60;
 
 /// The first words of a help text, up to the end of a thought.
 std::string short_meaning(std::string_view text) {
-  for (const std::string_view end : {"; ", ". ", " (", ": ", "\n"})
+  for (const std::string_view end : {"; ", ". ", " (", "\n"})
     text = text.substr(0, text.find(end));
   if (text.size() > meaning_bytes_max) {
     text = text.substr(0, meaning_bytes_max);

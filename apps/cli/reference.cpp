@@ -2,6 +2,7 @@
 #include "apps/cli/reference.hpp"
 
 #include "actors/gateway/gateway_metrics.hpp"
+#include "apps/chat/chat_answer.hpp" // chat_events
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/help_format.hpp"
 #include "apps/common/json_documents.hpp"
@@ -292,6 +293,7 @@ void add_json(page& to) {
   to.parts.push_back(json_part("`eval`", "One object.", eval_fields()));
   add_events(to, "`generate`", generate_events());
   add_events(to, "`serve`", serve_events());
+  add_events(to, "`chat`", chat_events());
   to.parts.push_back(json_part("`pull`", "One object.", pull_fields()));
   to.parts.push_back(json_part("`audit`", "One object.", audit_fields()));
   to.parts.push_back(json_part("`bench link`",

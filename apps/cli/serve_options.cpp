@@ -66,6 +66,52 @@ void add_served(CLI::App& c, serve_options& o, CLI::Option* only_with) {
       option->needs(only_with);
 }
 
+static void add_chat(CLI::App& app, chat_options& o, runners& run) {
+  CLI::App* c = app.add_subcommand(
+    "chat", "talk with a model that is served, line by line or through pipes");
+  c->add_option("MODEL", o.model,
+                "name of a model that the local node knows as served; else a "
+                "folder, a file or a name on the hub as of `shoal serve`, "
+                "which is served until the chat ends (default: the only one "
+                "that is served)")
+    ->type_name("MODEL");
+  CLI::Option* url =
+    c->add_option("--url", o.url,
+                  "http://HOST:PORT/v1 of any server with OpenAI's API "
+                  "(default: the local node's, as `shoal status` shows it)")
+      ->type_name("URL");
+  c->add_option("--api-key-env", o.key_variable,
+                "name of the variable that has the API key for the server "
+                "(default: none is sent)")
+    ->type_name("NAME");
+  c->add_option("--system", o.settings.system,
+                "what the model is told before the first question "
+                "(default: nothing)");
+  c->add_option("--temperature", o.settings.temperature,
+                "randomness of sampling; 0: greedy "
+                "(default: as the model has it)")
+    ->check(CLI::Range(0.0, 100.0));
+  c->add_option("--top-p", o.settings.top_p,
+                "nucleus: keep the smallest set of tokens with this "
+                "probability mass (default: as the model has it)")
+    ->check(CLI::Range(0.0, 1.0));
+  c->add_option("--max-tokens", o.settings.max_tokens,
+                "most tokens of an answer (default: as the model has it, else "
+                "what its context has room for)")
+    ->type_name("TOKENS")
+    ->check(CLI::Range(1, 1 << 24));
+  c->add_option("--seed", o.settings.seed,
+                "the same seed gives the same answers (default: none)")
+    ->check(CLI::NonNegativeNumber);
+  add_address(*c, o.at);
+  for (const char* name : {"--name", "--data-dir", "--cluster-key"})
+    c->get_option(name)->excludes(url);
+  c->add_flag("--json", o.json,
+              "one JSON line per piece of the answer on stdout; the question "
+              "is what stdin has");
+  run[c] = [&o] { return run_chat(o); };
+}
+
 void add_serve(CLI::App& app, command_set& set, runners& run) {
   serve_options& o = set.serve;
   CLI::App* c = app.add_subcommand(
@@ -113,6 +159,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_serve(o); };
+  add_chat(app, set.chat, run);
 
   c = app.add_subcommand(
     "apikey", "make a key for a client of the models that are served");

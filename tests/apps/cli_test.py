@@ -12,7 +12,7 @@ from support import DEADLINE_S, GUIDE, TINY_RUN, World, main
 COMMANDS = ["node", "status", "recover", "doctor", "bench", "chaos", "invite",
             "revoke", "key", "jobs", "logs", "cancel", "attach", "leave",
             "train", "plan", "init", "generate", "eval", "pull", "audit",
-            "reference", "completion"]
+            "reference", "completion", "chat"]
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

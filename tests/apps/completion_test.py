@@ -105,6 +105,8 @@ class Completion(Serving):
         self.assertEqual(self.succeed("completion", "peers"), "first\n")
         self.assertEqual(self.bash("cancel", "g"), {"good-name"})
         self.assertEqual(self.bash("cancel", ""), {"good-name"})
+        self.assertEqual(self.bash("chat", "g"), {"good-name"})
+        self.assertEqual(self.bash("chat", "r"), {"run.toml", "results"})
         self.assertEqual(self.bash("revoke", ""), {"first"})
         self.assertFalse((self.folder / "expanded").exists())
         named = [job["name"] for job in

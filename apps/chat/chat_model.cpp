@@ -1,0 +1,322 @@
+// apps/chat/chat_model.cpp -- asks nodes and servers for their models.
+#include "apps/chat/chat_model.hpp"
+
+#include "apps/chat/chat_answer.hpp"   // error_in
+#include "apps/common/named_model.hpp" // hub_repository
+#include "apps/remote/remote.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/json.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+namespace {
+
+constexpr int ok = 200, unauthorized = 401, forbidden = 403, not_found = 404;
+/// A server lists a few models; one that lists thousands is asked by name.
+constexpr std::size_t models_max = 10000;
+/// Of a line of `shoal serve --json`.
+constexpr std::size_t line_bytes_max = 1 << 20;
+
+/// Tells the child to end in order, as Ctrl-C would.
+void interrupt(const runtime::child_process& child) {
+  if (child.running())
+    ::kill(child.pid(), SIGINT);
+}
+
+} // namespace
+
+chat_model::chat_model(const chat_options& o, chat_interrupts& interrupts,
+                       std::function<void(const std::string&)> say)
+  : o_(o), interrupts_(interrupts), say_(std::move(say)) {
+  settings_.wake = interrupts.fd();
+}
+
+chat_model::~chat_model() {
+  if (!child_.running())
+    return;
+  interrupt(child_);
+  std::array<char, 4096> bytes{};
+  // Its end closes the pipe. Ctrl-C again ends it at once.
+  static_cast<void>(interrupts_.taken());
+  for (;;) {
+    std::array<pollfd, 2> fds{
+      pollfd{said_.get(), POLLIN, 0},
+      pollfd{interrupts_.ends() ? -1 : interrupts_.fd(), POLLIN, 0}};
+    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+      break;
+    if (fds[1].revents != 0) {
+      child_.kill();
+      return;
+    }
+    if (fds[0].revents != 0
+        && ::read(said_.get(), bytes.data(), bytes.size()) <= 0)
+      break;
+  }
+  child_.wait();
+}
+
+model::status chat_model::read_key() {
+  if (o_.key_variable.empty())
+    return model::done{};
+  const char* const key = std::getenv(o_.key_variable.c_str());
+  const std::string name = core::shown(o_.key_variable);
+  if (key == nullptr || *key == 0)
+    return failure{"the variable " + name
+                   + " has no API key: set it, or name another one by "
+                     "--api-key-env"};
+  if (!runtime::http_client::is_key(key))
+    return failure{"the variable " + name
+                   + " has a key with spaces or characters beyond ASCII"};
+  settings_.key = key;
+  return model::done{};
+}
+
+model::status chat_model::use_url(const std::string& url) {
+  auto base = runtime::parse_http_url(url);
+  if (!base)
+    return failure{"--url: " + base.message()};
+  settings_.base = *std::move(base);
+  if (settings_.base.path.empty())
+    settings_.base.path = "/v1";
+  return model::done{};
+}
+
+model::status chat_model::find() {
+  if (auto read = read_key(); !read)
+    return read;
+  if (o_.url.empty())
+    return find_at_node();
+  if (auto used = use_url(o_.url); !used)
+    return used;
+  const auto models = list();
+  if (!models) {
+    // A server need not list its models.
+    name_ = o_.model;
+    return name_.empty() ? model::status(models.why()) : model::done{};
+  }
+  return choose(*models);
+}
+
+model::status chat_model::find_at_node() {
+  std::error_code error;
+  const bool is_path = !o_.model.empty()
+                       && (std::filesystem::exists(o_.model, error)
+                           || !hub_repository(o_.model).empty());
+  runtime::client node(client_of(o_.at));
+  if (node.connect()) {
+    if (is_path && !names_a_node(o_.at))
+      return serve();
+    return failure{
+      node.text()
+      + "; name a model's folder to serve it here, or another server by "
+        "--url (`shoal serve` says its own)"};
+  }
+  const auto status = status_of(node);
+  if (!status)
+    return status.why();
+  const std::string address =
+    status->contains("http") ? text_of(*status, "http") : "";
+  if (address.empty())
+    return failure{"the node at " + node.where()
+                   + " has no address for clients of models (--http off): ask "
+                     "another node by --name, or its address by --url"};
+  if (auto used = use_url(address); !used)
+    return used;
+  const auto models = list();
+  if (!models)
+    return models.why();
+  const auto named = [&](const listed& m) { return m.name == o_.model; };
+  if (is_path && std::ranges::none_of(*models, named))
+    return serve();
+  return choose(*models);
+}
+
+model::result<std::vector<chat_model::listed>> chat_model::list() const {
+  const auto reply = client().get("/models");
+  if (!reply)
+    return failure{"cannot ask " + url() + ": " + reply.message()};
+  if (reply->stopped)
+    return failure{"stopped"};
+  if (reply->status != ok)
+    return failure{refusal(*reply)};
+  const auto object = model::parse_json_object<json>(reply->body, url());
+  if (!object)
+    return object.why();
+  std::vector<listed> out;
+  const auto data = object->find("data");
+  if (data == object->end() || !data->is_array() || data->size() > models_max)
+    return failure{url() + " has no list of models: is it OpenAI's API?"};
+  for (const json& each : *data) {
+    const auto id = each.is_object() ? each.find("id") : each.end();
+    if (!each.is_object() || id == each.end() || !id->is_string())
+      continue;
+    listed m{id->get<std::string>(), 0};
+    if (const auto length = each.find("max_model_len");
+        length != each.end() && length->is_number_unsigned())
+      m.context = length->get<std::uint64_t>();
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
+model::status chat_model::choose(const std::vector<listed>& from) {
+  std::vector<std::string> names;
+  for (const listed& m : from) {
+    names.push_back(core::shown(m.name));
+    if (m.name == o_.model || (o_.model.empty() && from.size() == 1)) {
+      name_ = m.name;
+      context_ = m.context;
+      return model::done{};
+    }
+  }
+  const std::string there =
+    names.empty() ? "; no model is served there: `shoal serve MODEL` serves one"
+                  : "; there are " + core::listed(names);
+  if (o_.model.empty())
+    return failure{names.empty()
+                     ? "no model is served at " + url()
+                         + ": `shoal serve MODEL` serves one, and `shoal chat "
+                           "FOLDER` serves a folder for a chat"
+                     : "several models are served at " + url()
+                         + ", name one of them: " + core::listed(names)};
+  return failure{
+    "no model \"" + core::shown(o_.model) + "\" is served at " + url()
+    + (o_.url.empty() ? ", and there is no such folder" : "") + there};
+}
+
+model::status chat_model::serve() {
+  std::vector<std::string> words{"shoal",  "serve",  o_.model,
+                                 "--json", "--http", "127.0.0.1:0"};
+  const auto add = [&words](const char* flag, const std::string& value) {
+    if (!value.empty())
+      words.insert(words.end(), {flag, value});
+  };
+  add("--name", o_.at.name);
+  add("--data-dir", o_.at.data_dir.string());
+  add("--cluster-key", o_.at.cluster_key.string());
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0)
+    return failure{"cannot start `shoal serve`: "
+                   + runtime::posix::last_error().message()};
+  said_.reset(fds[0]);
+  runtime::posix::descriptor theirs(fds[1]);
+  const runtime::posix::descriptor nothing(
+    ::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  child_ = runtime::child_process::fork([&]() noexcept {
+    ::setpgid(0, 0); // Ctrl-C is for the chat
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    std::signal(SIGPIPE, SIG_DFL);
+    ::dup2(nothing.get(), STDIN_FILENO);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::execv("/proc/self/exe", arguments.data());
+    return int(exit_failed);
+  });
+  theirs.reset(); // or its end would not be seen
+  say_("serving " + core::shown(o_.model) + " for this chat");
+  return wait_until_served();
+}
+
+model::status
+chat_model::read_served_line(const std::string& line, bool& ready) {
+  const auto event = model::parse_json_object<json>(line, "its line");
+  if (!event)
+    return model::done{};
+  const auto text = [&](const char* key) {
+    const auto found = event->find(key);
+    return found != event->end() && found->is_string()
+             ? found->get<std::string>()
+             : std::string();
+  };
+  if (text("event") != "ready") {
+    say_(text("text"));
+    return model::done{};
+  }
+  ready = true;
+  name_ = text("model");
+  if (auto used = use_url(text("url")); !used)
+    return used;
+  const auto models = list();
+  if (!models)
+    return models.why();
+  for (const listed& m : *models)
+    if (m.name == name_)
+      context_ = m.context;
+  return model::done{};
+}
+
+model::status chat_model::wait_until_served() {
+  std::string input;
+  std::array<char, 4096> bytes{};
+  bool ready = false;
+  while (!ready) {
+    std::array<pollfd, 2> fds{pollfd{said_.get(), POLLIN, 0},
+                              pollfd{interrupts_.fd(), POLLIN, 0}};
+    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+      return failure{"cannot wait for `shoal serve`: "
+                     + runtime::posix::last_error().message()};
+    if (fds[1].revents != 0) {
+      interrupted_ = true;
+      return failure{"stopped"};
+    }
+    if (fds[0].revents == 0)
+      continue;
+    const auto got = ::read(said_.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0) {
+      const int status = child_.wait();
+      return failure{"`shoal serve " + core::shown(o_.model) + "` "
+                     + runtime::how_it_ended(status)
+                     + "; what it says is above"};
+    }
+    input.append(bytes.data(), std::size_t(got));
+    for (auto end = input.find('\n'); end != input.npos && !ready;
+         end = input.find('\n')) {
+      if (auto read = read_served_line(input.substr(0, end), ready); !read)
+        return read;
+      input.erase(0, end + 1);
+    }
+    if (input.size() > line_bytes_max)
+      return failure{"`shoal serve` says a line that is too long"};
+  }
+  return model::done{};
+}
+
+std::string chat_model::refusal(const runtime::http_reply& reply) const {
+  const server_error error = error_in(reply.body);
+  if (reply.status == unauthorized || reply.status == forbidden)
+    return url()
+           + " wants an API key: set a variable to it, and name that by "
+             "--api-key-env"
+           + (error.text.empty() ? "" : " (it says: " + error.text + ")");
+  if (error.context_full)
+    return "the conversation does not fit the model's context: /clear begins "
+           "a new one, and /retry asks again there (the server says: "
+           + error.text + ")";
+  if (reply.status == not_found && !name_.empty())
+    return "no model \"" + core::shown(name_) + "\" is served at " + url()
+           + " any more (it says: " + error.text + ")";
+  return url() + " answers " + std::to_string(reply.status) + ": " + error.text;
+}
+
+} // namespace shoal::apps
