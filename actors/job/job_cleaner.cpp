@@ -190,7 +190,8 @@ private:
     for (const core::blob_digest& d : all) {
       if (needed_.contains(d) || !node_.blobs().contains(d))
         continue;
-      if (node_.blobs().age(d) < age_min_)
+      // Nothing in memory is of a job that is still to be submitted.
+      if (!node_.blobs().in_memory(d) && node_.blobs().age(d) < age_min_)
         gone = false;
       else if (node_.blobs().remove(d))
         gone = false;

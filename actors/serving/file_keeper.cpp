@@ -75,6 +75,7 @@ struct file_keeper::files_of_view {
 
 struct file_keeper::look {
   std::vector<blob_digest> lists; ///< manifests and indexes that are missing
+  bool unreadable = false;        ///< one of those that are here
   std::size_t files = 0, kept = 0;
   std::uint64_t kept_bytes = 0;
   std::size_t alone = 0;    ///< files that have one keeper, for want of room
@@ -90,19 +91,20 @@ struct file_keeper::look {
 
 namespace {
 
-/// Adds the files of a version. @returns the lists that are missing for that
-std::vector<blob_digest>
+/// Adds the files of a version. @returns the lists that are missing for that;
+/// nothing if one of them cannot be read, which those who load it mend or tell of
+std::optional<std::vector<blob_digest>>
 add_files(const blob_digest& version, const model::unit_layout& layout,
           const std::vector<stage_units>& stages, runtime::store& blobs,
           std::vector<core::model_file>& out) {
   if (!blobs.contains(version))
-    return {version};
+    return std::vector{version};
   const auto listed = read_manifest(version, blobs);
-  if (!listed) // those who load it say why
-    return {};
+  if (!listed)
+    return std::nullopt;
   const manifest_file* index = index_of(*listed);
   if (index != nullptr && !blobs.contains(index->digest))
-    return {index->digest};
+    return std::vector{index->digest};
   std::map<blob_digest, std::size_t> at;
   for (std::size_t i = 0; i < out.size(); ++i)
     at[out[i].digest] = i;
@@ -116,7 +118,7 @@ add_files(const blob_digest& version, const model::unit_layout& layout,
       std::ranges::move(tensors_of(layout, u), std::back_inserter(tensors));
     const auto chosen = files_with(*listed, tensors, blobs);
     if (!chosen)
-      return {};
+      return std::nullopt;
     for (const manifest_file& f : chosen->files)
       if (const auto found = at.find(f.digest); found != at.end()) {
         auto& runs = out[found->second].runs;
@@ -124,7 +126,7 @@ add_files(const blob_digest& version, const model::unit_layout& layout,
           runs.push_back(s.peer);
       }
   }
-  return {};
+  return std::vector<blob_digest>();
 }
 
 /// Bytes on the disk of files of all served jobs of a view.
@@ -205,10 +207,13 @@ void file_keeper::look_again() {
         return;
       if (!all->read || all->manifests != manifests || all->stages != stages) {
         *all = {manifests, stages, {}, true};
-        for (const blob_digest& m : manifests)
-          std::ranges::move(add_files(m, *layout, stages, blobs, all->files),
-                            std::back_inserter(found->lists));
-        all->read = found->lists.empty();
+        for (const blob_digest& m : manifests) {
+          const auto lists = add_files(m, *layout, stages, blobs, all->files);
+          found->unreadable = found->unreadable || !lists;
+          if (lists)
+            std::ranges::copy(*lists, std::back_inserter(found->lists));
+        }
+        all->read = found->lists.empty() && !found->unreadable;
       }
       if (!all->read)
         return;
@@ -235,9 +240,9 @@ void file_keeper::look_again() {
           ++found->kept;
           found->kept_bytes += f.bytes;
         }
-        if (kept && blobs.in_memory(f.digest)) {
+        if (kept) {
           blobs.belongs_on_disk(f.digest);
-          held = true;
+          held = held || blobs.in_memory(f.digest);
         }
         if (kept && !here)
           found->missing.emplace_back(f.digest, at);
@@ -271,6 +276,11 @@ void file_keeper::looked(const look& found) {
                     look_again();
                 });
               });
+    return;
+  }
+  if (found.unreadable) {
+    if (keeps_)
+      look_after(fetch_again_after);
     return;
   }
   share_->set(found.kept_files, found.short_of_room);
@@ -340,8 +350,8 @@ void file_keeper::remove_some(const look& found) {
   if (std::exchange(removing_, true))
     return;
   struct asked {
-    const std::chrono::steady_clock::time_point at =
-      std::chrono::steady_clock::now();
+    const std::chrono::steady_clock::time_point until =
+      std::chrono::steady_clock::now() + runtime::store::pledged_for / 2;
     std::mutex mutex;
     std::size_t left = 0;
     std::map<blob_digest, bool> everywhere;
@@ -367,17 +377,16 @@ void file_keeper::remove_some(const look& found) {
               if (everywhere)
                 files.push_back(f);
           }
-          // Their keepers have pledged to keep them.
-          const bool late = std::chrono::steady_clock::now() - all->at
-                            > runtime::store::pledged_for / 2;
-          if (late)
-            files.clear();
-          post([this, files = std::move(files)] { remove(files); });
+          post([this, files = std::move(files), until = all->until] {
+            remove(files, until);
+          });
         });
 }
 
 /// Those that nothing else needs, and that are still not kept here.
-void file_keeper::remove(std::vector<blob_digest> files) {
+/// @param until time up to which their keepers have pledged to keep them
+void file_keeper::remove(std::vector<blob_digest> files,
+                         std::chrono::steady_clock::time_point until) {
   if (files.empty()) {
     removing_ = false;
     return;
@@ -385,13 +394,14 @@ void file_keeper::remove(std::vector<blob_digest> files) {
   auto others = std::make_shared<core::view>(*view_);
   std::erase_if(others->jobs, [this](const auto& j) { return j.id == job_; });
   node_.disk().submit(
-    [node = &node_, needed = needed_, others, files = std::move(files),
+    [node = &node_, needed = needed_, others, files = std::move(files), until,
      share = share_](kernels::backend&) {
       std::set<blob_digest> wanted;
       if (needed)
         wanted = needed->of_others(*node, *others, core::island_id{});
       for (const blob_digest& f : files)
-        if (!wanted.contains(f) && share->only_passes(f))
+        if (!wanted.contains(f) && share->only_passes(f)
+            && std::chrono::steady_clock::now() < until)
           static_cast<void>(node->blobs().remove_unless_pledged(f));
     },
     [this, post = post_] {

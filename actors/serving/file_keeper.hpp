@@ -63,7 +63,8 @@ private:
   void looked(const look& found);
   void fetch(const look& found);
   void remove_some(const look& found);
-  void remove(std::vector<core::blob_digest> files);
+  void remove(std::vector<core::blob_digest> files,
+              std::chrono::steady_clock::time_point until);
   void measure(bool refused);
   void look_after(std::chrono::seconds pause);
   void report(const look& found);

@@ -52,6 +52,8 @@ constexpr unsigned early_views_max = 8;
 /// Time for requests that are being answered when the job is to end.
 constexpr core::nanoseconds drain_max = 30'000'000'000;
 constexpr core::nanoseconds propose_again_after = 1'000'000'000;
+/// Time in which gateways send their streams to a pipeline that is ready.
+constexpr core::nanoseconds streams_come_within = 2'000'000'000;
 /// Lines to all members under one place.
 constexpr std::size_t said_max = 64;
 
@@ -240,27 +242,45 @@ private:
 
   /// Gateways begin no more requests; those that have begun are answered first.
   void drain() {
-    if (!drains_since_)
+    if (!drains_since_) {
       drains_since_ = steady_now();
+      drained_in_ = view_ ? view_->number : 0;
+    }
     end_if_drained();
+  }
+
+  /// Whether nothing is to be answered here. Streams of a place before come to a
+  /// new one once gateways know that it is ready.
+  bool is_idle(core::nanoseconds now) const {
+    if (stages_.empty()) // an island that has waited for room has none
+      return header_.since <= drained_in_;
+    return ready_since_ != 0 && now - ready_since_ >= streams_come_within
+           && std::ranges::all_of(served_, [](const auto& s) {
+                return !s->pipeline || s->pipeline->streams() == 0;
+              });
   }
 
   void end_if_drained() {
     const auto now = steady_now();
     if (over_ || !drains_since_ || now < propose_end_at_)
       return;
-    const bool at_once = stages_.empty() || now - *drains_since_ >= drain_max;
-    const bool first_stage = std::ranges::any_of(
-      served_, [](const auto& s) { return bool(s->pipeline); });
-    const bool idle = std::ranges::all_of(served_, [](const auto& s) {
-      return !s->pipeline || s->pipeline->streams() == 0;
-    });
-    if (!at_once && !(first_stage && idle))
+    const bool late = now - *drains_since_ >= drain_max;
+    if (!late && !is_idle(now))
       return;
     propose_end_at_ = now + propose_again_after;
     node_.propose_end({config_.entry.id, config_.island},
-                      core::job_state::cancelled, 0,
-                      at_once ? 0 : header_.since);
+                      core::job_state::cancelled, 0, late ? 0 : header_.since);
+  }
+
+  /// Since when the first stages that are here know all others to be ready.
+  void see_ready() {
+    const bool ready = std::ranges::any_of(served_, [](const auto& s) {
+      return s->pipeline && s->pipeline->ready();
+    });
+    if (!ready)
+      ready_since_ = 0;
+    else if (ready_since_ == 0)
+      ready_since_ = steady_now();
   }
 
   void on_view(const job_view& m) {
@@ -284,6 +304,7 @@ private:
         dismiss(*s);
       header_ = header;
       said_.clear();
+      ready_since_ = 0;
       set_stages(place);
     }
     if (const core::job_entry* entry = core::find_job(*m.view, id.job))
@@ -477,6 +498,7 @@ private:
     const auto all = served_;
     for (const auto& s : all)
       s->stalls.tick(sight(*s), steady_now());
+    see_ready();
     end_if_drained();
     tick_soon();
   }
@@ -514,6 +536,8 @@ private:
   std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
   std::optional<core::nanoseconds> drains_since_;
+  core::epoch drained_in_ = 0; ///< number of the view then
+  core::nanoseconds ready_since_ = 0;
   core::nanoseconds propose_end_at_ = 0;
   bool ticking_ = false;
   bool over_ = false;

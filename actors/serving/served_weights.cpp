@@ -36,6 +36,11 @@ served_weights::served_weights(runtime::context& node, core::job_id job,
     layout_(std::move(layout)) {
 }
 
+served_weights::~served_weights() {
+  wanted_.clear();
+  let_go();
+}
+
 void served_weights::want(const std::set<model::unit_index>& units) {
   ++turn_;
   wanted_ = units;
@@ -46,6 +51,7 @@ void served_weights::want(const std::set<model::unit_index>& units) {
     tied_ = std::make_shared<model::weights_by_name>();
   loading_ = false;
   prefetched_.clear();
+  let_go();
   load_next();
 }
 
@@ -160,7 +166,7 @@ void served_weights::read(model::unit_index unit) {
       return owner_.unusable(out->wrong);
     units_.emplace(unit, std::move(*out->loaded));
     loading_ = false;
-    drop_passed(unit);
+    let_go();
     make_if_complete();
     load_next();
   };
@@ -205,29 +211,26 @@ void served_weights::read(model::unit_index unit) {
 }
 
 /// A loaded unit shares the files that were held in memory for it. The store lets go
-/// of those that no other unit waits for, and that are not kept here by now.
-void served_weights::drop_passed(model::unit_index unit) {
+/// of those that no other unit waits for.
+void served_weights::let_go() {
   std::vector<std::string> next;
   for (const model::unit_index u : wanted_)
     if (!units_.contains(u))
       std::ranges::move(tensors_of(*layout_, u), std::back_inserter(next));
   node_.disk().submit(
-    [node = &node_, manifest = manifest_, share = share_,
-     next = std::move(next),
-     loaded = tensors_of(*layout_, unit)](kernels::backend&) {
+    [node = &node_, manifest = manifest_,
+     next = std::move(next)](kernels::backend&) {
       runtime::store& blobs = node->blobs();
       const auto listed = read_manifest(manifest, blobs);
       if (!listed)
         return;
-      const auto files = files_with(*listed, loaded, blobs);
-      const auto others = files_with(*listed, next, blobs);
-      if (!files || !others)
+      const auto waited_for = files_with(*listed, next, blobs);
+      if (!waited_for)
         return;
-      for (const manifest_file& f : files->files)
-        if (share->only_passes(f.digest)
-            && std::ranges::find(others->files, f.digest,
-                                 &manifest_file::digest)
-                 == others->files.end())
+      for (const manifest_file& f : listed->files)
+        if (std::ranges::find(waited_for->files, f.digest,
+                              &manifest_file::digest)
+            == waited_for->files.end())
           blobs.let_go(f.digest);
     },
     {});

@@ -62,6 +62,7 @@ public:
                  std::shared_ptr<const model::unit_layout> layout,
                  std::shared_ptr<const file_share> share, weights_owner& owner,
                  poster post);
+  ~served_weights();
   served_weights(const served_weights&) = delete;
   served_weights& operator=(const served_weights&) = delete;
 
@@ -98,7 +99,7 @@ private:
   void load_next();
   void fetch(model::unit_index unit);
   void read(model::unit_index unit);
-  void drop_passed(model::unit_index unit);
+  void let_go();
   void make_if_complete();
   void run_later(std::function<void()> run);
 

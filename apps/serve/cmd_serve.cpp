@@ -455,7 +455,9 @@ private:
                     + std::to_string(drain_max.count()) + " s at most");
     if (http_)
       http_->drain(drain_max);
-    unheard_ = bool(client_->stop_job(job_, true)); // no node answers any more
+    // Nothing is being answered if it was never ready.
+    unheard_ =
+      bool(client_->stop_job(job_, ready_)); // no node answers any more
     return unheard_;
   }
   void moved() override {}

@@ -50,6 +50,10 @@ model::result<uploaded_model> passed_upload::list() {
   return out;
 }
 
+model::status passed_upload::changed() const {
+  return failure{directory_.string() + ": its files have changed"};
+}
+
 std::vector<core::model_file> passed_upload::weight_files() const {
   std::vector<core::model_file> out;
   for (const file& f : files_)
@@ -61,7 +65,9 @@ std::vector<core::model_file> passed_upload::weight_files() const {
 model::status passed_upload::put_others() {
   std::size_t at = 0;
   const put_pieces put = [&](pieces p, core::blob_digest& digest) {
-    digest = files_.at(at).digest;
+    if (at >= files_.size())
+      return changed();
+    digest = files_[at].digest;
     core::blob_digest put{};
     if (!files_[at++].is_weights && client_.put_pieces(p, put))
       return model::status(failure{client_.text()});
@@ -75,15 +81,16 @@ model::status passed_upload::put_others() {
 model::status passed_upload::weights(const std::function<bool()>& goes_on) {
   std::size_t at = 0;
   const put_pieces put = [&](pieces p, core::blob_digest& digest) {
-    const file& f = files_.at(at++);
+    if (at >= files_.size())
+      return changed();
+    const file& f = files_[at++];
     digest = f.digest;
     if (!f.is_weights)
       return model::status(model::done{});
     if (client_.put_pieces(p, digest, goes_on))
       return model::status(failure{client_.text()});
     if (digest != f.digest)
-      return model::status(
-        failure{directory_.string() + ": its files have changed"});
+      return changed();
     return model::status(model::done{});
   };
   if (auto done = upload_weights(directory_, put, part_bytes_); !done)

@@ -43,6 +43,7 @@ public:
 
 private:
   model::status put_others();
+  model::status changed() const;
 
   /// Files on their way take at most this share of the disk, if tensors are small
   /// enough.

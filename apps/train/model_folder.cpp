@@ -5,6 +5,7 @@
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
+#include "runtime/files/temporary_folder.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/identity/stale_files.hpp"
 #include "runtime/model/gguf/gguf_directory.hpp"
@@ -46,11 +47,16 @@ public:
   }
   model::result<std::filesystem::path> make() {
     std::error_code error;
-    const auto temp = std::filesystem::temp_directory_path(error);
-    runtime::remove_abandoned_dirs(temp, runtime::gguf_folder);
-    std::string name =
-      (temp / (runtime::gguf_folder + std::to_string(::getpid()) + "-XXXXXX"))
-        .string();
+    std::string name;
+    try {
+      const auto temp = runtime::temporary_folder();
+      runtime::remove_abandoned_dirs(temp, runtime::gguf_folder);
+      name =
+        (temp / (runtime::gguf_folder + std::to_string(::getpid()) + "-XXXXXX"))
+          .string();
+    } catch (const std::exception& e) {
+      return model::failure{e.what()};
+    }
     if (::mkdtemp(name.data()) == nullptr)
       return model::failure{"cannot make a folder " + name + ": "
                             + std::system_category().message(errno)};
@@ -58,6 +64,7 @@ public:
       folders_.push_back(
         {name, std::make_unique<runtime::data_dir_lock>(name)});
     } catch (const std::exception& e) {
+      std::filesystem::remove_all(name, error);
       return model::failure{e.what()};
     }
     auto model = folders_.back().path / "model"; // beside the lock
@@ -76,7 +83,8 @@ private:
 
 /// A GGUF file as a folder that goes with the process.
 model::result<std::filesystem::path>
-unpacked(const std::filesystem::path& file) {
+unpacked(const std::filesystem::path& file,
+         const std::function<bool()>& goes_on) {
   static passing_folders folders;
   auto folder = folders.make();
   if (!folder)
@@ -84,7 +92,7 @@ unpacked(const std::filesystem::path& file) {
   std::cerr << "shoal: making a directory of " << file.string() << ": "
             << folder->string() << "\n";
   const auto made = model::gguf::write_directory(
-    file, *folder, shown_work([] { return true; }));
+    file, *folder, shown_work([&] { return !goes_on || goes_on(); }));
   if (!made)
     return model::failure{
       made.message()
@@ -105,7 +113,7 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
     return found.why();
   const std::filesystem::path& folder = *found;
   if (model::gguf::is_file(folder))
-    return unpacked(folder);
+    return unpacked(folder, terms.goes_on);
   std::error_code error;
   auto all = checkpoints(folder);
   const auto lost = std::erase_if(all, [](const auto& checkpoint) {

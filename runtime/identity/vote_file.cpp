@@ -49,7 +49,7 @@ vote_file::vote_file(fs::path folder, std::vector<fs::path> spare)
 
 bool vote_file::set_aside(const fs::path& folder) {
   bool any = false;
-  for (const char* name : names)
+  for (const char* name : {names[0], names[1]}) // the keys are the cluster's
     if (const fs::path file = folder / name; fs::exists(file)) {
       fs::rename(file, folder / (std::string(name) + ".former"));
       any = true;

@@ -49,7 +49,7 @@ public:
 
   core::cluster::history load();
 
-  /// Renames the records in a folder, which are another peer's, to *.former.
+  /// Renames view and vote in a folder, which are another peer's, to *.former.
   /// @returns whether there were any. Throws std::filesystem::filesystem_error
   static bool set_aside(const std::filesystem::path& folder);
 
