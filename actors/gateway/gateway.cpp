@@ -376,17 +376,23 @@ private:
     const core::nanoseconds all = steady_now() - r.came;
     counted_.ended(r.model->name(),
                    {status, r.answer->prompt_tokens(), r.answer->tokens(),
-                    r.first_token_after, all});
+                    r.first_token_after, all, r.answer->choices()});
     told(*r.model, r.answer->exchange(),
          std::to_string(r.answer->prompt_tokens()) + " + "
            + std::to_string(r.answer->tokens()) + " tokens in "
            + std::to_string(all / 1'000'000) + " ms: " + how);
   }
 
+  void turn_away(runtime::http_exchange& x, const std::string& name,
+                 const openai::api_error& why) {
+    x.respond(why);
+    counted_.asked();
+    counted_.ended(name, {why.status});
+  }
+
   void refuse(runtime::http_exchange& x, const served_model& model,
               const openai::api_error& why) {
-    x.respond(why);
-    counted_.ended(model.name(), {why.status});
+    turn_away(x, model.name(), why);
     told(model, x, std::to_string(why.status) + ": " + why.message);
   }
 
@@ -404,13 +410,7 @@ private:
   }
 
   runtime::job_event line(const std::string& text) {
-    runtime::job_event e;
-    e.kind = runtime::job_event_kind::notice;
-    e.step = ++notes_;
-    e.epoch = view_->number;
-    e.text = text;
-    e.unix_ms = unix_ms();
-    return e;
+    return notice_of(text, ++notes_, view_->number);
   }
 
   void on_tick() {
@@ -444,15 +444,13 @@ private:
         m.exchange->respond(openai::unavailable("the node is starting", 1)));
     if (m.what > http_question::apply_template)
       return answer(m.what, *m.exchange, models_, counted_, node_);
-    counted_.asked();
     const std::size_t bytes = m.exchange->request().body.size();
     if (prompts_waiting_ >= prompts_waiting_max
         || (prompts_waiting_ > 0
-            && prompt_bytes_ + bytes > prompt_bytes_waiting_max)) {
-      m.exchange->respond(
+            && prompt_bytes_ + bytes > prompt_bytes_waiting_max))
+      return turn_away(
+        *m.exchange, "",
         openai::rate_limited("too many prompts wait to be tokenized", 1));
-      return;
-    }
     prepare_prompt(m);
   }
 
@@ -486,9 +484,9 @@ private:
       return void(x->respond_json(*json));
     const auto model = find(out.model);
     if (const auto* wrong = std::get_if<openai::api_error>(&out.what))
-      return model ? refuse(*x, *model, *wrong) : void(x->respond(*wrong));
+      return model ? refuse(*x, *model, *wrong) : turn_away(*x, "", *wrong);
     if (!model)
-      return void(x->respond(openai::model_not_found(out.model)));
+      return turn_away(*x, "", openai::model_not_found(out.model));
     auto* asked = std::get_if<text_request>(&out.what);
     if (asked && std::ranges::find(by, model->prompt()) == by.end())
       return prepare_prompt(m); // another model has this name now
@@ -497,8 +495,8 @@ private:
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile
     if (model->waiting.size() >= waiting_requests_max)
-      return void(
-        x->respond(openai::rate_limited("the model is being loaded", 1)));
+      return turn_away(*x, model->name(),
+                       openai::rate_limited("the model is being loaded", 1));
     model->waiting.push_back([this, m] { prepare_prompt(m); });
   }
 
@@ -513,6 +511,7 @@ private:
              text_request asked, const std::shared_ptr<served_model>& model) {
     if (const auto why = why_not_begun(*view_, *model))
       return refuse(*x, *model, *why);
+    counted_.asked();
     openai::completion_head head;
     const std::uint64_t id = ++last_;
     head.id = core::job_text(id);
@@ -533,7 +532,7 @@ private:
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
     if (!r.answer->begin())
-      return;
+      return counted_.ended(model->name(), {ended_request::client_gone});
     const bool scored = r.answer->wants_scores();
     if (max_tokens == 0 && !scored) {
       r.answer->finish_at_once();

@@ -1,6 +1,7 @@
 // actors/gateway/gateway_answers.cpp -- lists of models, /ready, /metrics.
 #include "actors/gateway/gateway_answers.hpp"
 
+#include "actors/training/training_state.hpp" // unix_ms
 #include "runtime/core/view.hpp"
 #include "runtime/openai/completion_response.hpp"
 
@@ -70,6 +71,17 @@ void answer(http_question what, runtime::http_exchange& x,
     x.respond(200, {{"Content-Type", runtime::metric_page::content_type}},
               page.text());
   }
+}
+
+runtime::job_event
+notice_of(const std::string& text, std::uint64_t number, core::epoch view) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::notice;
+  e.step = number;
+  e.epoch = view;
+  e.text = text;
+  e.unix_ms = unix_ms();
+  return e;
 }
 
 std::optional<openai::api_error>

@@ -20,6 +20,10 @@ void answer(http_question what, runtime::http_exchange& x,
             const served_models& models, const gateway_metrics& counted,
             const runtime::context& node);
 
+/// A line about a served model, now.
+runtime::job_event
+notice_of(const std::string& text, std::uint64_t number, core::epoch view);
+
 /// Why no request for a model is begun any more; nothing if requests are.
 std::optional<openai::api_error>
 why_not_begun(const core::view& v, const served_model& model);

@@ -26,7 +26,7 @@ constexpr metric_kind first_token{
   "vllm:time_to_first_token_seconds"};
 constexpr metric_kind each_token{
   "shoal_time_per_output_token_seconds", histogram,
-  "mean time between tokens of a request", "model_name",
+  "mean time between tokens of a request of one text", "model_name",
   "vllm:request_time_per_output_token_seconds"};
 constexpr metric_kind request{"shoal_request_seconds", histogram,
                               "time of a whole request that was answered",
@@ -95,7 +95,7 @@ void gateway_metrics::ended(const std::string& name, const ended_request& is) {
   if (is.status != 200)
     return;
   m.request.observe(seconds(is.all));
-  if (is.generated_tokens > 1)
+  if (is.generated_tokens > 1 && is.choices == 1)
     m.each_token.observe(seconds(is.all - is.first_token)
                          / double(is.generated_tokens - 1));
 }

@@ -21,6 +21,7 @@ struct ended_request {
   std::uint64_t generated_tokens = 0;
   core::nanoseconds first_token = 0; ///< time to the first one; 0: none came
   core::nanoseconds all = 0;         ///< time
+  std::size_t choices = 1;           ///< texts that were generated side by side
 };
 
 /// Since the start, by the names of models.

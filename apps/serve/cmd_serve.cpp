@@ -58,8 +58,8 @@ public:
 
   int run() {
     std::error_code error;
-    if (!hub_repository(o_.model).empty())
-      return run_folder();
+    if (!hub_repository(o_.model).empty()) // a job may have such a name, too
+      return job_so_named().empty() ? run_folder() : run_job();
     if (!fs::exists(o_.model, error))
       return run_job();
     const std::string job = job_so_named();
@@ -82,7 +82,8 @@ private:
   /// folder here; empty: there is none, or a path is named.
   std::string job_so_named() const {
     runtime::client client(client_of(o_.at));
-    if (o_.model.has_parent_path() || client.connect())
+    if ((o_.model.has_parent_path() && hub_repository(o_.model).empty())
+        || client.connect())
       return {};
     const auto status = status_of(client);
     if (status)

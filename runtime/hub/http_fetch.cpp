@@ -226,9 +226,12 @@ fetched http_fetch::get(const fetch_request& request, const fetch_sink& sink) {
     set(CURLOPT_RANGE, range.c_str());
   // libcurl leaves it out after a redirect to another host, port or protocol.
   curl_slist* headers = nullptr;
-  if (!request.token.empty() && may_send_token(request.url))
+  if (!request.token.empty() && may_send_token(request.url)) {
     headers = curl_slist_append(
       headers, ("Authorization: Bearer " + request.token).c_str());
+    if (!https) // nor in clear text to a proxy
+      set(CURLOPT_PROXY, "");
+  }
   set(CURLOPT_HTTPHEADER, headers);
   set(CURLOPT_HEADERFUNCTION, &shoal_hub_header);
   set(CURLOPT_HEADERDATA, static_cast<void*>(&t));

@@ -2,6 +2,7 @@
 #include "runtime/hub/hub_listing.hpp"
 
 #include "runtime/files/json.hpp"
+#include "runtime/files/json_scan.hpp"
 #include "runtime/hub/hub_name.hpp"
 
 #include <algorithm>
@@ -61,12 +62,18 @@ const hub_file* hub_listing::find(std::string_view path) const {
   return found == files.end() ? nullptr : &*found;
 }
 
+/// Ten for each file.
+static constexpr std::size_t values_max = 10 * listed_files_max;
+
 model::result<hub_listing>
 parse_listing(std::string_view text, std::string_view where) {
   const std::string source(where);
   if (text.size() > listing_bytes_max)
     return failure{source + ": has more than "
                    + std::to_string(listing_bytes_max) + " bytes"};
+  if (model::count_values(text, values_max + 1) > values_max)
+    return failure{source + ": has more than " + std::to_string(values_max)
+                   + " values"};
   const auto all = model::parse_json_object<json>(text, where);
   if (!all)
     return all.why();

@@ -34,7 +34,7 @@ partial_blob::~partial_blob() {
 model::status
 partial_blob::open(const std::function<bool(std::uint64_t)>& goes_on) {
   std::error_code error;
-  fd_ = posix::open_regular(place_, O_RDWR | O_CREAT, error, 0666);
+  fd_ = posix::open_regular(place_, O_RDWR | O_CREAT | O_NOFOLLOW, error, 0666);
   if (error)
     return model::file_failure(place_, "cannot be opened", error);
   hash_.emplace(file_.kind, file_.bytes);

@@ -52,6 +52,13 @@ public:
       out_.notice = listing.message();
       return place();
     }
+    if (is_commit(request_.name.revision)
+        && listing->commit != request_.name.revision)
+      return model::failure{request_.name.repository
+                            + ": the hub answers with "
+                              "commit "
+                            + listing->commit + " instead of "
+                            + request_.name.revision};
     listing_ = *std::move(listing);
     out_.commit = listing_.commit;
     out_.listed = true;

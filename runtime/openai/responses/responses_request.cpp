@@ -173,6 +173,9 @@ constexpr const char* own_names[] = {
   "tools",     "tool_choice",     "max_completion_tokens",
   "n"};
 
+/// Of what an answer repeats; a stream's first event has it twice.
+constexpr std::size_t repeated_bytes_max = std::size_t{1} << 20;
+
 json repeated_of(const json& object) {
   json out = json::object();
   for (const char* name :
@@ -216,6 +219,11 @@ parse_responses(std::string_view body, const responses_limits& limits) {
 
   responses_request out;
   out.repeated = repeated_of(object);
+  if (model::json_text(out.repeated).size() > repeated_bytes_max)
+    return invalid_request("instructions and tools have more than "
+                             + std::to_string(repeated_bytes_max)
+                             + " bytes together: answers repeat them",
+                           "instructions");
   for (const char* name : own_names)
     object.erase(name);
   object.update(more);

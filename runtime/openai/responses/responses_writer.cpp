@@ -62,6 +62,8 @@ public:
 
 private:
   enum class kind { none, reasoning, message, call };
+  /// Tokens with their alternatives that a stream's last events repeat.
+  static constexpr std::size_t kept_max = 4096;
 
   const char* status() const { return cut_ ? "incomplete" : "completed"; }
 
@@ -77,7 +79,7 @@ private:
       if (news.logprobs)
         tokens = token_list(*news.logprobs);
       text_ += news.text;
-      logprobs_.insert(logprobs_.end(), tokens.begin(), tokens.end());
+      keep(tokens);
       tell_part("response.output_text.delta",
                 {{"delta", news.text}, {"logprobs", std::move(tokens)}});
     }
@@ -98,6 +100,17 @@ private:
     if (open_ == kind::none)
       open(kind::message); // an empty one
     close(status());
+  }
+
+  /// The last events of a stream have all of them again, up to a limit: an event
+  /// has one (answer_box.hpp). The deltas have told them.
+  void keep(const json& tokens) {
+    for (const json& t : tokens)
+      kept_ += 1 + t.value("top_logprobs", json::array()).size();
+    if (streams_ && kept_ > kept_max)
+      logprobs_.clear();
+    else
+      logprobs_.insert(logprobs_.end(), tokens.begin(), tokens.end());
   }
 
   // Items. ----------------------------------------------------------------------
@@ -262,6 +275,7 @@ private:
   json items_ = json::array(); ///< complete
   kind open_ = kind::none;
   std::string text_; ///< of the open item: its arguments, if it is a call
+  std::size_t kept_ = 0;
   json logprobs_ = json::array(); ///< of the open message
   call call_;
 };
