@@ -8,7 +8,7 @@
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/core/random.hpp"
-#include "runtime/openai/json_schema.hpp"
+#include "runtime/openai/rules/json_schema.hpp"
 
 #include <cstddef>
 #include <cstdint>
