@@ -1,6 +1,7 @@
 // runtime/openai/generation_options.hpp -- what requests for text have in common.
 #pragma once
 
+#include "runtime/core/text_rule.hpp"
 #include "runtime/openai/api_error.hpp"
 
 #include <cstddef>
@@ -52,6 +53,9 @@ struct generation_options {
   std::string user;              ///< "": not given
   bool ignore_eos = false;       ///< the model cannot end the text
   bool return_token_ids = false; ///< the answer has ids beside texts
+  /// What the text must be; nothing: any.
+  std::optional<core::text_rule> rule;
+  std::string rule_field; ///< that says so
 };
 
 } // namespace shoal::openai

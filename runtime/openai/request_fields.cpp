@@ -2,6 +2,7 @@
 #include "runtime/openai/request_fields.hpp"
 
 #include "runtime/files/json_scan.hpp"
+#include "runtime/openai/output_rule.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -174,6 +175,7 @@ void read_options(fields& in, const request_limits& limits,
   in.text("user", limits.name_bytes_max, into.user);
   in.flag("ignore_eos", into.ignore_eos);
   in.flag("return_token_ids", into.return_token_ids);
+  read_output_rule(in, into);
 }
 
 } // namespace shoal::openai
