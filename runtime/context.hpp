@@ -61,6 +61,9 @@ public:
   virtual device_queue& disk() = 0; ///< blocking file work; backend unused
   /// Rendering and tokenizing of clients' prompts: one thread; backend unused.
   virtual device_queue& prompts() { return disk(); }
+  /// Which tokens the rule of a served text allows next (core/grammar/token_masks.hpp):
+  /// one thread; backend unused.
+  virtual device_queue& masks() { return prompts(); }
   virtual store& blobs() = 0;
   virtual job_log& log() = 0;
   virtual std::filesystem::path data_dir() const = 0;

@@ -269,7 +269,8 @@ completion::take(std::size_t index,
   }
   if (only_prompt)
     c.finish = openai::finish_reason::length;
-  else if (c.text.stopped() || end == core::stream_end::stop)
+  else if (c.text.stopped() || end == core::stream_end::stop
+           || end == core::stream_end::complete)
     c.finish = openai::finish_reason::stop;
   else if (end == core::stream_end::length)
     c.finish = openai::finish_reason::length;

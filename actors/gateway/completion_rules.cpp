@@ -4,6 +4,7 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/openai/completion_response.hpp"
+#include "runtime/openai/rules/rule_compiler.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -232,6 +233,27 @@ sampling_of(const openai::generation_options& asked,
                              + std::to_string(vocabulary),
                            "stop_token_ids");
   return out;
+}
+
+std::variant<checked_rule, api_error>
+rule_of(const openai::generation_options& asked,
+        const openai::answer_format& format, const prompt_model& model) {
+  if (!asked.rule)
+    return checked_rule();
+  const std::string& field = asked.rule_field;
+  if (!model.text->no_rules.empty())
+    return invalid_request(field
+                             + ": the model's text cannot be made to keep to "
+                             + "it: " + model.text->no_rules,
+                           field, "unsupported_parameter");
+  auto rule = std::make_shared<core::text_rule>(*asked.rule);
+  if (format.begins_thinking)
+    rule->thought = core::rule_thought::begun;
+  else if (format.thinks)
+    rule->thought = core::rule_thought::may_come;
+  if (const auto compiled = openai::compile_rule(*rule); !compiled)
+    return invalid_request(field + ": " + compiled.message(), field);
+  return checked_rule(std::move(rule));
 }
 
 std::uint64_t

@@ -13,6 +13,7 @@
 #include "runtime/openai/completion_request.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -61,6 +62,12 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
 /// say.
 std::variant<core::sampling_wish, openai::api_error>
 sampling_of(const openai::generation_options& asked, const prompt_model& model);
+
+/// What the text must be, which can be compiled; null: anything.
+using checked_rule = std::shared_ptr<const core::text_rule>;
+std::variant<checked_rule, openai::api_error>
+rule_of(const openai::generation_options& asked,
+        const openai::answer_format& format, const prompt_model& model);
 
 /// The seed that was asked for; else one that follows from the Idempotency-Key, so
 /// that a request that is sent again gets the same tokens, also from another

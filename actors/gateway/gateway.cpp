@@ -526,6 +526,7 @@ private:
     r.model = model;
     r.version = version;
     const core::sampling_wish how = asked.how;
+    const checked_rule rule = asked.rule;
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
@@ -551,6 +552,7 @@ private:
       a.ends = model->ends_of(r.answer->request());
       a.how = how;
       a.how.seed = how.seed + i % n;
+      a.rule = rule;
     }
     requests_.emplace(id, std::move(r));
     ask_streams(id);

@@ -110,6 +110,10 @@ why_ended(core::stream_end end, const served_version& version) {
   case core::stream_end::deadly:
     return openai::server_error("the request was given up: peers have failed "
                                 "while they computed it");
+  case core::stream_end::stuck:
+    return openai::invalid_request(
+      "what the text must be asks for characters that the model's tokenizer "
+      "does not have, or is too ambiguous");
   default:
     return std::nullopt;
   }

@@ -7,6 +7,8 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 
+#include "runtime/jobs/job_log.hpp"
+
 #include <map>
 #include <memory>
 #include <optional>

@@ -22,6 +22,7 @@ struct model_text {
   std::optional<model::chat_template> chat;
   std::string no_chat; ///< why there is no chat template
   model::generation_defaults defaults;
+  std::string no_rules; ///< why its text cannot be made to keep to a rule
 };
 
 struct prompt_model {

@@ -101,13 +101,17 @@ private:
     auto how = sampling_of(options, model);
     if (auto* wrong = std::get_if<api_error>(&how))
       return std::move(*wrong);
+    auto rule = rule_of(options, format, model);
+    if (auto* wrong = std::get_if<api_error>(&rule))
+      return std::move(*wrong);
     text_request out{options,
                      std::move(writer),
                      chat,
                      std::move(prompts),
                      std::get<std::uint64_t>(skip),
                      std::get<core::sampling_wish>(std::move(how)),
-                     format};
+                     format,
+                     std::get<checked_rule>(std::move(rule))};
     out.how.seed = seed_of(request_, options, random_);
     return out;
   }

@@ -25,7 +25,8 @@ struct text_request {
   std::vector<completion_prompt> prompts;
   std::uint64_t skip = 0; ///< tokens that the client has
   core::sampling_wish how;
-  openai::answer_format format; ///< of a chat's answer
+  openai::answer_format format;                ///< of a chat's answer
+  std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none
 };
 
 /// The files of its model are not here yet.

@@ -2,11 +2,9 @@
 #include "actors/gateway/served_model.hpp"
 
 #include "actors/checkpoint/blob_set.hpp"
-#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/serving/text_files.hpp"
 #include "actors/serving/version_header.hpp"
 #include "runtime/context.hpp"
-#include "runtime/files/file_io.hpp"
-#include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
@@ -23,29 +21,8 @@ namespace {
 model_text read_text(const core::blob_digest& manifest, runtime::store& from,
                      const fs::path& data_dir, const fs::path& folder) {
   model_text out;
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  const auto listed = read_manifest(manifest, from);
-  if (!listed) {
-    out.no_text = listed.message();
-    return out;
-  }
-  ignored = runtime::make_folder_below(data_dir, folder);
-  for (const manifest_file& f : listed->files) {
-    if (!carried_on(f.name) && f.name != "config.json")
-      continue;
-    std::error_code error;
-    const auto blob = from.read(f.digest, error);
-    if (!blob) {
-      out.no_text = f.name + ": " + error.message();
-      continue;
-    }
-    const std::string_view text(
-      reinterpret_cast<const char*>(blob->bytes().data()),
-      blob->bytes().size());
-    if (auto wrote = model::write_file(folder / f.name, text); !wrote)
-      out.no_text = wrote.message();
-  }
+  if (const auto put = put_text_files(manifest, from, data_dir, folder); !put)
+    out.no_text = put.message();
   if (auto loaded = model::load_tokenizer(folder); !loaded)
     out.no_text = loaded.message();
   else if (*loaded)
@@ -53,6 +30,10 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
       std::make_shared<const model::tokenizer>(*std::move(*loaded));
   else
     out.no_text = "the model has no tokenizer";
+  if (!out.tokenizer)
+    out.no_rules = out.no_text;
+  else if (auto bytes = out.tokenizer->token_bytes(); !bytes)
+    out.no_rules = bytes.message();
   if (auto said = model::load_generation_config(folder); said)
     out.defaults = *said;
   if (auto chat = model::load_chat_template(folder); !chat)
@@ -62,6 +43,7 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
   else
     out.no_chat =
       "neither tokenizer_config.json nor chat_template.jinja has one";
+  std::error_code ignored;
   fs::remove_all(folder, ignored);
   return out;
 }

@@ -1,9 +1,11 @@
 // actors/serving/serve_job.cpp -- loads, computes, speaks for a pipeline.
 #include "actors/serving/serve_job.hpp"
 
+#include "actors/checkpoint/blob_set.hpp"
 #include "actors/serving/file_keeper.hpp"
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
+#include "actors/serving/text_files.hpp"
 #include "actors/serving/version_blobs.hpp"
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
@@ -13,7 +15,9 @@
 #include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
+#include "runtime/store/store.hpp"
 #include "runtime/work/are_you_there.hpp"
+#include "runtime/work/device_queue.hpp"
 #include "runtime/work/leaving_alone.hpp"
 
 #include <caf/all.hpp>
@@ -72,7 +76,9 @@ public:
                 for (const auto& s : served_)
                   s->weights.go_on();
               }),
-      buffers_(std::make_shared<buffer_pool>(node_.links().memory())) {}
+      buffers_(std::make_shared<buffer_pool>(node_.links().memory())),
+      rules_(std::make_shared<rule_book>(
+        node_, [this](auto done) { read_tokens(std::move(done)); }, post_)) {}
 
   const char* name() const override { return "serve job"; }
 
@@ -431,6 +437,7 @@ private:
     c.stages = stages_;
     c.model = std::move(made);
     c.buffers = buffers_;
+    c.rules = rules_;
     c.moved = s.moved;
     c.post = post_;
     c.damaged = [&s](const core::peer_id& by, std::uint64_t pass) {
@@ -447,6 +454,42 @@ private:
          + std::to_string(stages_.size()) + " is loaded"
          + (serve_.follows == 0 ? ""
                                 : ", with step " + std::to_string(s.is.step)));
+  }
+
+  /// The texts of the model's tokens, from its small files, which any member has.
+  void read_tokens(std::function<void(rule_book::tokens)> done) {
+    blob_set set;
+    set.carried.push_back(config_.entry.origin);
+    fetch_all(node_, std::move(set), members(),
+              [this, done, post = post_](std::error_code error) {
+                post([this, done, error] { read_fetched_tokens(done, error); });
+              });
+  }
+
+  void read_fetched_tokens(const std::function<void(rule_book::tokens)>& done,
+                           std::error_code error) {
+    if (error) {
+      run_later(tick_every, [this, done] { read_tokens(done); });
+      return;
+    }
+    using read = model::result<rule_book::tokens>;
+    const auto out = std::make_shared<read>(model::failure{});
+    node_.disk().submit(
+      [out, &node = node_, origin = config_.entry.origin,
+       vocabulary = std::size_t(serve_.model.vocab_size),
+       folder = node_.data_dir() / "tmp"
+                / ("tokens-" + core::job_text(config_.entry.id) + "-"
+                   + std::to_string(config_.island))](kernels::backend&) {
+        *out = read_token_texts(origin, node.blobs(), node.data_dir(), folder,
+                                vocabulary);
+      },
+      [this, out, done, post = post_] {
+        post([this, out, done] {
+          if (!*out)
+            note("the texts of tokens cannot be read: " + out->message());
+          done(*out ? **out : nullptr);
+        });
+      });
   }
 
   /// Messages of a newer place, or of a version that the newest view does not
@@ -484,6 +527,10 @@ private:
       if (!stages_.empty() && m.from == stages_.front())
         for (const auto& [stage, runner] : s.runners)
           runner->take(m.from, *p);
+    } else if (const auto* r = std::get_if<core::serve_rule>(m.message.get())) {
+      if (!stages_.empty() && m.from == stages_.front())
+        for (const auto& [stage, runner] : s.runners)
+          runner->take(*r);
     } else if (s.pipeline) {
       send_all(s.pipeline->take(m.from, *m.message, steady_now()));
     }
@@ -523,6 +570,7 @@ private:
   std::shared_ptr<const model::unit_layout> layout_;
   file_keeper keeper_;
   std::shared_ptr<buffer_pool> buffers_;
+  std::shared_ptr<rule_book> rules_;
   std::shared_ptr<const core::view> view_;
   core::job_header header_; ///< of the newest place
   std::vector<core::peer_id> stages_;

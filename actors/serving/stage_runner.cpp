@@ -1,13 +1,13 @@
 // actors/serving/stage_runner.cpp -- passes from links, over the device, to links.
 #include "actors/serving/stage_runner.hpp"
 
+#include "actors/serving/row_results.hpp"
 #include "actors/training/link_names.hpp"
 #include "kernels/backend.hpp"
 #include "runtime/context.hpp"
 #include "runtime/files/bytes_hash.hpp"
 #include "runtime/links/links.hpp"
-#include "runtime/model/decode/generate.hpp" // usable
-#include "runtime/model/stage_model.hpp"     // valid_ids
+#include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct stage_runner::work {
   std::uint64_t number = 0;
   model::row_batch batch;
   std::vector<model::token_id> ids;
-  std::vector<core::serve_row> asking; ///< rows with a choice or scores
+  std::vector<core::serve_row> asking;      ///< rows with a choice or scores
+  std::vector<std::shared_ptr<slot>> texts; ///< of these; null: no rule
   buffer in, out; ///< hidden states, and their digest behind them
   std::size_t hidden_bytes = 0;
   buffer logits;
@@ -56,83 +57,6 @@ model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
   return out;
 }
 
-using logits_view = std::span<const float>;
-
-/// A token, and the most probable ones.
-core::served_token served(kernels::backend& device, logits_view logits_V,
-                          model::token_id id, std::size_t top) {
-  std::vector<kernels::sampled_token> likely(std::min(top, logits_V.size()));
-  core::served_token out;
-  out.token = id;
-  out.logprob = double(device.logprobs(logits_V, id, likely));
-  for (const kernels::sampled_token& t : likely)
-    out.top.push_back({t.id, double(t.logprob)});
-  return out;
-}
-
-core::served_token choose(kernels::backend& device, const core::row_choice& c,
-                          std::size_t behind, logits_view logits_V) {
-  std::vector<kernels::token_bias> biases;
-  for (const core::token_bias& b : c.how.biases)
-    biases.push_back({b.token, float(b.bias)});
-  std::vector<kernels::token_count> counts;
-  for (const core::token_count& t : c.counts)
-    counts.push_back({t.token, t.count});
-  const kernels::sampling_options how{
-    .temperature = float(c.how.temperature),
-    .top_k = c.how.top_k,
-    .top_p = float(c.how.top_p),
-    .min_p = float(c.how.min_p),
-    .repetition_penalty = float(c.how.repetition_penalty),
-    .seen = c.seen,
-    .biases = biases,
-    .frequency_penalty = float(c.how.frequency_penalty),
-    .presence_penalty = float(c.how.presence_penalty),
-    .chosen = counts};
-  auto random = kernels::sampling_generator::after(
-    c.how.seed, c.drawn + std::uint32_t(behind));
-  const auto chosen = device.sample(logits_V, how, random);
-  if (c.how.logprobs > 0)
-    return served(device, logits_V, chosen.id, c.how.logprobs);
-  return {chosen.id, double(chosen.logprob), {}};
-}
-
-/// On the device: what comes of a row.
-/// @param logits of its last tokens, as many as logits_of()
-core::row_result result_of(kernels::backend& device, const core::serve_row& r,
-                           logits_view logits, std::size_t vocabulary) {
-  core::row_result out;
-  out.sequence = r.sequence;
-  const auto broken = [&] {
-    return core::row_result{r.sequence, {}, {}, true};
-  };
-  std::size_t row = 0;
-  const auto next = [&] {
-    return logits.subspan(row++ * vocabulary, vocabulary);
-  };
-  if (r.scores)
-    for (const core::token_id id : r.scores->tokens) {
-      const logits_view logits_V = next();
-      if (!model::usable(logits_V))
-        return broken();
-      out.scored.push_back(served(device, logits_V, id, r.scores->top));
-    }
-  if (!r.choice)
-    return out;
-  for (std::size_t i = 0; i <= r.guesses; ++i) {
-    const logits_view logits_V = next();
-    if (!model::usable(logits_V))
-      return broken();
-    out.tokens.push_back(choose(device, *r.choice, i, logits_V));
-    if (i == r.guesses)
-      break;
-    const std::size_t guess = r.tokens.size() - r.guesses + i;
-    if (out.tokens.back().token != r.tokens[guess])
-      break; // the rest follows from another token
-  }
-  return out;
-}
-
 } // namespace
 
 void stage_runner::take(const core::peer_id& from, const core::serve_pass& p) {
@@ -144,6 +68,68 @@ void stage_runner::take(const core::peer_id& from, const core::serve_pass& p) {
     return;
   }
   pump();
+}
+
+void stage_runner::take(const core::serve_rule& rule) {
+  if (over_ || !is_last() || !config_.rules)
+    return;
+  if (texts_.size() >= texts_max && !texts_.contains(rule.sequence)) {
+    over_ = true;
+    return config_.broken("its pipeline has sent more than "
+                          + std::to_string(texts_max) + " rules of texts");
+  }
+  const auto at = slot_of(rule.sequence);
+  if (std::exchange(at->opened, true))
+    return; // it has come again
+  config_.rules->open(
+    rule, [self = weak_from_this(), at](std::shared_ptr<ruled_text> text) {
+      at->text = std::move(text);
+      at->ready = true;
+      if (const auto me = self.lock()) {
+        ++*me->config_.moved;
+        me->submit_ready();
+      }
+    });
+}
+
+std::shared_ptr<stage_runner::slot>
+stage_runner::slot_of(std::uint64_t sequence) {
+  auto& at = texts_[sequence];
+  if (!at)
+    at = std::make_shared<slot>();
+  return at;
+}
+
+/// Whether what may come next in its texts is known.
+bool stage_runner::rules_ready(const work& w) {
+  for (std::size_t i = 0; i != w.texts.size(); ++i) {
+    const auto& at = w.texts[i];
+    if (!at)
+      continue;
+    if (!at->ready)
+      return false;
+    if (at->text->tokens() != w.asking[i].choice->drawn) {
+      over_ = true;
+      config_.broken(
+        "a pass of its pipeline does not go on with a text where it "
+        "is");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// After a pass: what may come next in its texts is found before the next one of them.
+void stage_runner::find_next(const work& w) {
+  for (const auto& at : w.texts) {
+    if (!at)
+      continue;
+    config_.rules->find_allowed(at->text, [self = weak_from_this(), at] {
+      at->ready = true;
+      if (const auto me = self.lock())
+        me->submit_ready();
+    });
+  }
 }
 
 std::optional<core::peer_id> stage_runner::waits_for() const {
@@ -182,9 +168,14 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
   w->batch = batch_of(next);
   for (core::serve_row& r : next.pass.rows) {
     w->ids.insert(w->ids.end(), r.tokens.begin(), r.tokens.end());
-    if (core::logits_of(r) > 0)
-      w->asking.push_back(std::move(r));
+    if (core::logits_of(r) == 0)
+      continue;
+    w->texts.push_back(
+      r.choice && r.choice->ruled && is_last() ? slot_of(r.sequence) : nullptr);
+    w->asking.push_back(std::move(r));
   }
+  for (const std::uint64_t id : next.pass.ended)
+    texts_.erase(id);
   const auto has = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& entry) {
       return std::uint64_t(entry.token) < std::uint64_t(model.vocab_size);
@@ -246,9 +237,12 @@ bool stage_runner::matches(const work& w, std::uint64_t plan,
 
 void stage_runner::submit_ready() {
   while (!over_ && on_device_ < on_device_max && !works_.empty()
-         && works_.front()->ready) {
+         && works_.front()->ready && rules_ready(*works_.front())) {
     const auto w = works_.front();
     works_.pop_front();
+    for (const auto& at : w->texts)
+      if (at)
+        at->ready = false;
     ++on_device_;
     computing_ = w->number;
     const auto model = config_.model;
@@ -291,11 +285,12 @@ void stage_runner::submit_ready() {
       w->answer.header = header;
       w->answer.number = w->number;
       std::size_t row = 0;
-      for (const core::serve_row& r : w->asking) {
+      for (std::size_t i = 0; i != w->asking.size(); ++i) {
+        const core::serve_row& r = w->asking[i];
         const std::size_t rows = core::logits_of(r);
         w->answer.rows.push_back(result_of(
           device, r, logits.subspan(row * vocabulary, rows * vocabulary),
-          vocabulary));
+          vocabulary, w->texts[i] ? w->texts[i]->text.get() : nullptr));
         row += rows;
       }
       return false;
@@ -323,6 +318,7 @@ void stage_runner::computed(const std::shared_ptr<work>& w) {
   }
   if (is_last()) {
     tables_.answered(w->answer);
+    find_next(*w);
     config_.node->send(config_.stages.front(), core::serve_message(w->answer));
   } else {
     config_.node->links().send(config_.stages[config_.stage + 1],

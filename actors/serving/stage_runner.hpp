@@ -3,7 +3,9 @@
 //
 // A pass begins when it is its turn and, but on the first stage, the hidden
 // states of its rows are here. Its hidden states go to the next stage over a
-// link; on the last stage tokens are chosen, and the pipeline is told.
+// link; on the last stage tokens are chosen, and the pipeline is told. A pass with
+// tokens of a text that keeps to a rule waits there until it is known which ones may
+// come next.
 //
 // S-1: the device gets passes in the order of their numbers, so that pages are
 //      written and read in that order (core/serving/batcher.hpp, B-2).
@@ -15,12 +17,14 @@
 //          another place follows.
 #pragma once
 
+#include "actors/serving/rule_book.hpp"
 #include "actors/serving/served_weights.hpp"
 #include "actors/training/buffers.hpp"
 #include "runtime/core/serving/stage_tables.hpp"
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +39,7 @@ struct runner_config {
   std::vector<core::peer_id> stages; ///< the first one speaks for the pipeline
   std::shared_ptr<loaded_stage> model;
   std::shared_ptr<buffer_pool> buffers;
+  std::shared_ptr<rule_book> rules; ///< of the model; null: it has no text
   poster post;
   std::function<void(const std::string& why)> broken;
   /// What a stage sent of a pass is not what it computed. Nothing of the pass was
@@ -58,6 +63,7 @@ public:
 
   /// @param from the pipeline, which gets the answer
   void take(const core::peer_id& from, const core::serve_pass& p);
+  void take(const core::serve_rule& rule);
   /// Begins nothing more; what runs ends with the piece under way.
   void end() {
     over_ = true;
@@ -75,11 +81,22 @@ public:
 
 private:
   struct work; // one pass
+  /// The text of a sequence that keeps to a rule.
+  struct slot {
+    std::shared_ptr<ruled_text> text; ///< null: its rule is not here yet
+    bool opened = false;              ///< its rule has come
+    bool ready = false; ///< what may come next is known, and no pass of it runs
+  };
+  /// Texts of a stage: more than sequences that a pipeline runs.
+  static constexpr std::size_t texts_max = 65536;
 
   void pump();
   void begin(core::stage_tables::ready_pass next);
   void submit_ready();
   void computed(const std::shared_ptr<work>& w);
+  std::shared_ptr<slot> slot_of(std::uint64_t sequence);
+  bool rules_ready(const work& w);
+  void find_next(const work& w);
   static bool matches(const work& w, std::uint64_t plan, std::uint32_t stage);
   bool is_first() const { return config_.stage == 0; }
   bool is_last() const { return config_.stage + 1 == config_.stages.size(); }
@@ -89,6 +106,7 @@ private:
   std::deque<std::shared_ptr<work>> works_; ///< not with the device yet
   std::size_t on_device_ = 0;
   std::uint64_t computing_ = 0; ///< the pass that the device got last
+  std::map<std::uint64_t, std::shared_ptr<slot>> texts_; ///< by sequence
   bool over_ = false;
   /// For work on the device.
   std::shared_ptr<std::atomic<bool>> ended_ =

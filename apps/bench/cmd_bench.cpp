@@ -10,7 +10,7 @@
 #include "apps/bench/reduce_meter.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_table.hpp"
 #include "runtime/files/mapped_file.hpp"

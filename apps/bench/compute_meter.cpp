@@ -5,7 +5,7 @@
 #include "apps/common/memory_size.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/peaks.hpp"
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 

@@ -1,7 +1,7 @@
 // apps/bench/link_meter.cpp -- counts completions and answers.
 #include "apps/bench/link_meter.hpp"
 
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 
 #include <algorithm>
 #include <array>

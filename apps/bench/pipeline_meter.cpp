@@ -6,7 +6,7 @@
 #include "apps/remote/local_nodes.hpp"
 #include "apps/train/run_file.hpp"
 #include "runtime/control/client.hpp"
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/node/node.hpp"

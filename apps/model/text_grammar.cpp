@@ -4,7 +4,7 @@
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/files/file_io.hpp"
-#include "runtime/openai/json_schema.hpp"
+#include "runtime/openai/rules/json_schema.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -182,6 +182,7 @@ void node::impl::start_services() {
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
   prompts_ = make_io_device("shoal-prompts");
+  masks_ = make_io_device("shoal-masks");
   records_ = make_io_device("shoal-records");
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
                               [this](const std::string& line) { say(line); });
@@ -261,6 +262,7 @@ void node::impl::start_wiring() {
   p.device = device_.get();
   p.reductions = reductions_.get();
   p.prompts = prompts_.get();
+  p.masks = masks_.get();
   p.disk = disk_.get();
   p.blobs = store_.get();
   p.log = journal_.get();
@@ -453,6 +455,8 @@ void node::impl::end_parts() {
     reductions_->close();
   if (prompts_)
     prompts_->close();
+  if (masks_)
+    masks_->close();
   if (device_)
     device_->close();
   if (disk_)

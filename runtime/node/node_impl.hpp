@@ -274,6 +274,7 @@ private:
   std::unique_ptr<device_queue> device_;
   std::unique_ptr<device_queue> reductions_;
   std::unique_ptr<device_queue> prompts_;
+  std::unique_ptr<device_queue> masks_;
   std::unique_ptr<device_queue> disk_;
   std::unique_ptr<device_queue> records_; ///< a vote waits for no checkpoint
   std::unique_ptr<job_journal> journal_;

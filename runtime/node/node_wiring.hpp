@@ -104,6 +104,7 @@ struct node_parts {
   device_queue* device = nullptr;
   device_queue* reductions = nullptr;
   device_queue* prompts = nullptr;
+  device_queue* masks = nullptr;
   device_queue* disk = nullptr;
   store* blobs = nullptr;
   job_log* log = nullptr;
@@ -158,6 +159,7 @@ public:
   device_queue& reductions() override { return *parts_.reductions; }
   device_queue& disk() override { return *parts_.disk; }
   device_queue& prompts() override { return *parts_.prompts; }
+  device_queue& masks() override { return *parts_.masks; }
   store& blobs() override { return *parts_.blobs; }
   job_log& log() override { return *parts_.log; }
   std::filesystem::path data_dir() const override { return parts_.data_dir; }

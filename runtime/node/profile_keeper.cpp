@@ -2,7 +2,7 @@
 // work.
 #include "runtime/node/profile_keeper.hpp"
 
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -163,13 +163,6 @@ bool read_tool_choice(fields& in) {
 }
 
 void refuse_unsupported(fields& in) {
-  if (const json* const format = in.find("response_format")) {
-    if (!format->is_object())
-      in.not_a("response_format", *format, "an object");
-    else if (format->value("type", json()) != "text")
-      in.wrong("response_format", "is not supported: only type \"text\" is",
-               "unsupported_parameter");
-  }
   if (in.find("chat_template"))
     in.wrong("chat_template",
              "is not taken from clients: the model's own is used",

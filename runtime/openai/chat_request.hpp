@@ -10,7 +10,7 @@
 // does; reasoning_effort is a variable of the template. With tool_choice "none"
 // the template is shown no tools. Refused with an error that names the field:
 // parts of messages that are no texts; tool_choice "required" or a function;
-// response_format but "text"; chat_template.
+// chat_template. What the text of the answer must be: output_rule.hpp.
 //
 // Threads: any. Cost: linear in the body.
 // Errors:  an api_error with status 400 and the name of the field.

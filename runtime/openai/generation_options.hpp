@@ -1,6 +1,7 @@
 // runtime/openai/generation_options.hpp -- what requests for text have in common.
 #pragma once
 
+#include "runtime/core/text_rule.hpp"
 #include "runtime/openai/api_error.hpp"
 
 #include <algorithm>
@@ -64,6 +65,9 @@ struct generation_options {
   /// Tokens at the prompt's end that are left of a longer one; -1: as many as the
   /// context has room for; 0: the prompt is taken as it is.
   std::int64_t prompt_tokens_kept = 0;
+  /// What the text must be; nothing: any.
+  std::optional<core::text_rule> rule;
+  std::string rule_field; ///< that says so
 };
 
 } // namespace shoal::openai

@@ -2,6 +2,7 @@
 #include "runtime/openai/request_fields.hpp"
 
 #include "runtime/files/json_scan.hpp"
+#include "runtime/openai/output_rule.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -186,6 +187,7 @@ void read_options(fields& in, const request_limits& limits,
   in.flag("parallel_tool_calls", into.parallel_calls);
   in.integer("truncate_prompt_tokens", -1, limits.tokens_max,
              into.prompt_tokens_kept);
+  read_output_rule(in, into);
 }
 
 } // namespace shoal::openai

@@ -226,7 +226,7 @@ class Chat(Serving):
             "role": "user", "content": [{"type": "image_url"}]}])
         wrong(400, "tools[0]", tools=[{"type": "else"}])
         wrong(400, "tool_choice", tools=TOOLS, tool_choice="required")
-        wrong(400, "response_format", response_format={"type": "json_object"})
+        wrong(400, "response_format.type", response_format={"type": "xml"})
         wrong(400, "chat_template", chat_template="x")
         wrong(400, "top_logprobs", top_logprobs=2)
         wrong(400, "top_logprobs", logprobs=True, top_logprobs=21)

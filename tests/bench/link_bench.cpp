@@ -9,7 +9,7 @@
 //
 //   link_bench [--json] [--runs N]
 #include "apps/bench/link_meter.hpp"
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 #include "transport/tls/context.hpp"
 #include "transport/tls/fabric.hpp"
 

@@ -1,14 +1,14 @@
 // tests/fuzz/grammar_fuzz.cpp -- any bytes as a GBNF grammar, a regular expression
-// or a JSON schema, chosen by the first byte.
+// or a JSON schema, chosen by the first byte; also behind a thought, as the rule of a
+// served text that another peer sends.
 //
 // What is accepted gives texts without a dead end: each allowed token can be
 // added, and while none is allowed, the text may end.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/core/random.hpp"
-#include "runtime/openai/json_schema.hpp"
+#include "runtime/openai/rules/rule_compiler.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,18 +29,21 @@ std::shared_ptr<const token_list> vocabulary() {
   return std::make_shared<token_list>(std::move(texts));
 }
 
-model::result<rule_set> parsed(unsigned kind, std::string_view text) {
-  if (kind == 0)
-    return parse_gbnf(text);
-  if (kind == 1)
-    return openai::json_schema_rules(text);
-  auto pattern = parse_regex(text, kind == 2 ? regex_use::whole_text
-                                             : regex_use::json_string);
+model::result<grammar>
+compiled(unsigned kind, unsigned thought, std::string_view text) {
+  if (kind < 3) {
+    constexpr core::rule_kind kinds[] = {core::rule_kind::grammar,
+                                         core::rule_kind::json_schema,
+                                         core::rule_kind::regex};
+    return openai::compile_rule(
+      openai::rule_of(kinds[kind], text, core::rule_thought(1 + thought)));
+  }
+  auto pattern = parse_regex(text, regex_use::json_string);
   if (!pattern)
     return pattern.why();
   rule_set rules;
   rules.add("pattern", *std::move(pattern));
-  return rules;
+  return compile(std::move(rules));
 }
 
 } // namespace
@@ -50,17 +53,15 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const auto tokens = vocabulary();
   if (size == 0)
     return 0;
-  auto rules =
-    parsed(data[0] % 4, {reinterpret_cast<const char*>(data) + 1, size - 1});
-  if (!rules) {
-    SHOAL_ASSERT(!rules.message().empty());
+  auto made = compiled(data[0] % 4, data[0] / 4 % 3,
+                       {reinterpret_cast<const char*>(data) + 1, size - 1});
+  if (!made) {
+    SHOAL_ASSERT(!made.message().empty());
     return 0;
   }
-  auto compiled = compile(*std::move(rules));
-  if (!compiled || compiled->nodes.size() > 5000)
+  if (made->nodes.size() > 5000)
     return 0;
-  const auto masks =
-    std::make_shared<token_masks>(*std::move(compiled), tokens);
+  const auto masks = std::make_shared<token_masks>(*std::move(made), tokens);
   core::cluster::random r(size);
   constrained_text text(masks);
   token_set allowed(tokens->size());
@@ -70,7 +71,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     for (token t = 0; t != tokens->size(); ++t)
       if (allowed.has(t))
         choices.push_back(t);
-    SHOAL_ASSERT(!choices.empty() || text.may_end());
+    SHOAL_ASSERT(!choices.empty() || text.may_end() || text.lost());
     if (choices.empty())
       return 0;
     const bool added = text.add(choices[r.below(choices.size())]);

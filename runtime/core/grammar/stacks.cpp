@@ -32,6 +32,7 @@ void stacks::close(node_id node, std::uint32_t below, found& into) {
     const auto [top, under] = todo.back();
     todo.pop_back();
     const std::uint64_t key = std::uint64_t{top} << 32 | under;
+    work_ += 1 + (into.seen.size() + into.frames.size()) / 4;
     if (std::ranges::find(into.seen, key) != into.seen.end())
       continue;
     into.seen.push_back(key);
@@ -60,6 +61,7 @@ void stacks::close(node_id node, std::uint32_t below, found& into) {
 position stacks::keep(found f) {
   if (f.frames.empty() && !f.ends && !f.open)
     return nowhere;
+  work_ += 4 * f.frames.size();
   std::ranges::sort(f.frames);
   std::string key(reinterpret_cast<const char*>(f.frames.data()),
                   f.frames.size() * sizeof(std::uint32_t));

@@ -48,6 +48,10 @@ public:
 
   /// Whether the whole text may end here.
   bool may_end(position at) const { return positions_[at].ends; }
+  /// Whether no byte may follow, so that only the end is left.
+  bool only_ends(position at) const {
+    return positions_[at].ends && positions_[at].frames.empty();
+  }
   /// Whether the unknown stack is reached: any text of its rules may follow.
   bool is_open(position at) const { return positions_[at].open; }
 
@@ -60,6 +64,9 @@ public:
   /// The position that has this stack alone.
   position only(std::uint32_t stack);
 
+  /// Work of all steps that were no look-up: stacks that were looked at, and those
+  /// that each was compared with.
+  std::size_t work() const noexcept { return work_; }
   /// Memory kept for steps and stacks, roughly, in bytes.
   std::size_t bytes() const noexcept { return bytes_; }
   /// The position as another object of the same grammar has it.
@@ -97,6 +104,7 @@ private:
   std::vector<place> positions_;
   std::unordered_map<std::string, position> position_ids_;
   std::size_t bytes_ = 0;
+  std::size_t work_ = 0;
 };
 
 } // namespace shoal::core::grammar

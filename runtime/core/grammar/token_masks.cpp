@@ -27,26 +27,48 @@ bool token_set::empty() const {
   return std::ranges::all_of(words_, [](std::uint64_t w) { return w == 0; });
 }
 
-token_masks::token_masks(grammar of, std::shared_ptr<const token_list> tokens)
-  : grammar_(std::move(of)), tokens_(std::move(tokens)) {
+token_masks::token_masks(grammar of, std::shared_ptr<const token_list> tokens,
+                         shared_count counted)
+  : grammar_(std::move(of)), tokens_(std::move(tokens)),
+    counted_(counted ? std::move(counted)
+                     : std::make_shared<std::atomic<std::size_t>>(0)) {
 }
 
-const token_masks::of_node& token_masks::at(node_id top) {
+void token_masks::forget() {
+  nodes_.clear();
+  *counted_ -= std::exchange(bytes_, 0);
+}
+
+const token_masks::of_node* token_masks::at(node_id top, std::size_t& work) {
   const auto known = nodes_.find(top);
   if (known != nodes_.end())
-    return *known->second;
-  auto made = compute(top);
+    return known->second.get();
+  auto made = compute(top, work);
+  if (!made)
+    return nullptr;
   const std::size_t size =
     tokens_->size() / 8 + made->depends.size() * sizeof(std::uint32_t);
-  if (bytes_ + size > node_masks_bytes_max) {
-    nodes_.clear();
-    bytes_ = 0;
-  }
+  if (bytes_ + size > node_masks_bytes_max
+      || *counted_ + size > all_masks_bytes_max)
+    forget();
   bytes_ += size;
-  return *(nodes_[top] = std::move(made));
+  *counted_ += size;
+  return (nodes_[top] = std::move(made)).get();
 }
 
-std::unique_ptr<token_masks::of_node> token_masks::compute(node_id top) {
+namespace {
+
+/// Takes work from what is left. @returns whether there was enough
+bool spend(std::size_t& left, std::size_t work) {
+  const bool enough = work <= left;
+  left -= enough ? work : left;
+  return enough;
+}
+
+} // namespace
+
+std::unique_ptr<token_masks::of_node>
+token_masks::compute(node_id top, std::size_t& work) {
   auto out = std::make_unique<of_node>(of_node{token_set(tokens_->size()), {}});
   stacks s(grammar_);
   std::vector<position> path{s.on_unknown(top)}; // after each byte
@@ -54,14 +76,22 @@ std::unique_ptr<token_masks::of_node> token_masks::compute(node_id top) {
   const auto& sorted = tokens_->sorted();
   for (std::uint32_t k = 0; k != sorted.size(); ++k) {
     const std::string& text = tokens_->text(sorted[k]);
+    if (s.bytes() > mask_bytes_max) {
+      s = stacks(grammar_);
+      path = {s.on_unknown(top)};
+      open = {false};
+    }
     path.resize(std::min<std::size_t>(path.size(), tokens_->shared()[k] + 1));
     open.resize(path.size());
+    const std::size_t before = path.size() + s.work();
     while (path.size() <= text.size() && path.back() != nowhere) {
       const bool ended = open.back() || s.is_open(path.back());
       path.push_back(
         s.step(path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       open.push_back(ended);
     }
+    if (!spend(work, path.size() + s.work() - before))
+      return nullptr;
     if (path.size() == text.size() + 1 && path.back() != nowhere)
       out->allowed.add(sorted[k]);
     else if (open.back())
@@ -77,15 +107,23 @@ constrained_text::constrained_text(std::shared_ptr<token_masks> by)
 
 void constrained_text::allowed(token_set& out) {
   out.clear();
+  std::size_t work = mask_work_max;
   for (const stacks::top& t : stacks_->tops(at_)) {
-    const token_masks::of_node& node = by_->at(t.node);
-    out.add_all(node.allowed);
-    add_depending(node, t.stack, out);
+    const token_masks::of_node* const node = by_->at(t.node, work);
+    lost_ = lost_ || !node || !add_depending(*node, t.stack, work, out);
+    if (lost_)
+      break;
+    out.add_all(node->allowed);
   }
+  if (lost_)
+    out.clear();
+  shrink();
 }
 
-void constrained_text::add_depending(const token_masks::of_node& node,
-                                     std::uint32_t stack, token_set& out) {
+/// @returns whether there was work enough
+bool constrained_text::add_depending(const token_masks::of_node& node,
+                                     std::uint32_t stack, std::size_t& work,
+                                     token_set& out) {
   const token_list& tokens = by_->tokens();
   std::vector<position> path{stacks_->only(stack)};
   const std::string* before = nullptr;
@@ -99,12 +137,17 @@ void constrained_text::add_depending(const token_masks::of_node& node,
         std::min(path.size(), std::size_t(differ.first - before->begin()) + 1));
     }
     before = &text;
+    const std::size_t walked = path.size() + stacks_->work();
     while (path.size() <= text.size() && path.back() != nowhere)
       path.push_back(stacks_->step(
         path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
+    if (!spend(work, path.size() + stacks_->work() - walked)
+        || stacks_->bytes() > mask_bytes_max)
+      return false;
     if (path.size() == text.size() + 1 && path.back() != nowhere)
       out.add(t);
   }
+  return true;
 }
 
 bool constrained_text::add(token t) {
@@ -114,13 +157,17 @@ bool constrained_text::add(token t) {
   if (next == nowhere)
     return false;
   at_ = next;
-  if (stacks_->bytes() > bytes_max_) {
-    auto fresh = std::make_unique<stacks>(by_->rules());
-    at_ = stacks_->copy_to(*fresh, at_);
-    stacks_ = std::move(fresh);
-    bytes_max_ = std::max(positions_bytes_max, 2 * stacks_->bytes());
-  }
+  shrink();
   return true;
+}
+
+void constrained_text::shrink() {
+  if (stacks_->bytes() <= bytes_max_)
+    return;
+  auto fresh = std::make_unique<stacks>(by_->rules());
+  at_ = stacks_->copy_to(*fresh, at_);
+  stacks_ = std::move(fresh);
+  bytes_max_ = std::max(positions_bytes_max, 2 * stacks_->bytes());
 }
 
 } // namespace shoal::core::grammar

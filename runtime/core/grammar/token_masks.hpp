@@ -7,12 +7,15 @@
 // that depend are tried on its own stacks. (This division is XGrammar's: Y. Dong
 // et al., 2024, arXiv:2411.15100.)
 //
-// Threads: one at a time.
-// Errors:  none; a token of no bytes is never allowed.
+// Threads: one at a time. A text may be used on one thread while another one has its
+//          masks, but for allowed().
+// Errors:  a token of no bytes is never allowed. A grammar so ambiguous that its
+//          tokens take more than mask_work_max leaves a text `lost`.
 #pragma once
 
 #include "runtime/core/grammar/stacks.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -64,14 +67,30 @@ private:
 
 /// Memory for the nodes' tokens; what exceeds it is computed again.
 inline constexpr std::size_t node_masks_bytes_max = std::size_t{64} << 20;
+/// The same of all grammars that count it together.
+inline constexpr std::size_t all_masks_bytes_max = std::size_t{256} << 20;
 /// Memory of the positions of one text, after which they are made anew; more if
 /// its stacks alone take half of it.
 inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
 
+/// Work to find the tokens that may come next, at most: bytes of tokens that are
+/// walked over, and stacks::work(). A new node takes some 500,000 of a vocabulary of
+/// 150,000 tokens (5 to 20 ms of a core), and one or two are new after a token. All of it
+/// takes 0.9 s for the most ambiguous grammar that was tried (26 November 2026), which
+/// is as long as other texts may have to wait.
+inline constexpr std::size_t mask_work_max = 16'000'000;
+/// Memory of positions while that is done.
+inline constexpr std::size_t mask_bytes_max = std::size_t{64} << 20;
+
 /// A grammar with a vocabulary; texts share it.
 class token_masks {
 public:
-  token_masks(grammar of, std::shared_ptr<const token_list> tokens);
+  using shared_count = std::shared_ptr<std::atomic<std::size_t>>;
+
+  /// @param counted where the memory of several grammars is counted; may be null
+  token_masks(grammar of, std::shared_ptr<const token_list> tokens,
+              shared_count counted = nullptr);
+  ~token_masks() { forget(); }
   // constrained_text refers to the grammar.
   token_masks(const token_masks&) = delete;
   token_masks& operator=(const token_masks&) = delete;
@@ -84,15 +103,19 @@ public:
     token_set allowed;
     std::vector<std::uint32_t> depends; ///< indices of tokens().sorted()
   };
-  const of_node& at(node_id top);
+  /// @param work that may be done, less what is done
+  /// @returns null if that is not enough
+  const of_node* at(node_id top, std::size_t& work);
 
 private:
-  std::unique_ptr<of_node> compute(node_id top);
+  std::unique_ptr<of_node> compute(node_id top, std::size_t& work);
+  void forget();
 
   grammar grammar_;
   std::shared_ptr<const token_list> tokens_;
   std::unordered_map<node_id, std::unique_ptr<of_node>> nodes_;
   std::size_t bytes_ = 0;
+  shared_count counted_;
 };
 
 /// A text as it grows by tokens.
@@ -100,21 +123,28 @@ class constrained_text {
 public:
   explicit constrained_text(std::shared_ptr<token_masks> by);
 
-  /// Sets the tokens that may come next.
+  /// Sets the tokens that may come next; none of a text that is lost.
   void allowed(token_set& out);
   /// Adds a token. @returns false: it is not allowed; then nothing is
   bool add(token t);
   /// Whether the text may end here.
   bool may_end() const { return stacks_->may_end(at_); }
+  /// Whether it is complete: nothing may be added.
+  bool only_ends() const { return stacks_->only_ends(at_); }
+
+  /// Whether the tokens that may come next could not be found.
+  bool lost() const { return lost_; }
 
 private:
-  void add_depending(const token_masks::of_node& node, std::uint32_t stack,
-                     token_set& out);
+  bool add_depending(const token_masks::of_node& node, std::uint32_t stack,
+                     std::size_t& work, token_set& out);
+  void shrink();
 
   std::shared_ptr<token_masks> by_;
   std::unique_ptr<stacks> stacks_;
   position at_ = nowhere;
   std::size_t bytes_max_ = positions_bytes_max;
+  bool lost_ = false;
 };
 
 } // namespace shoal::core::grammar

@@ -2,7 +2,7 @@
 // view.
 #include "runtime/core/measure/profile_watch.hpp"
 
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 #include "runtime/core/planning/layout/cost.hpp" // assumed values, muldiv
 #include "runtime/core/text/amounts.hpp"
 

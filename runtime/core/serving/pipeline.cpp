@@ -69,6 +69,9 @@ serve_sends serving_pipeline::tick(nanoseconds now) {
   for (given& g : under_way_)
     if (now - g.at >= again_after) {
       g.at = now;
+      for (const serve_row& r : g.pass.rows)
+        if (r.choice && r.choice->ruled)
+          send_rule(r.sequence);
       for (const peer_id& stage : config_.stages)
         send(stage, g.pass);
     }
@@ -92,7 +95,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   const sequence_id id = ++last_id_;
   const refusal why =
     batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone,
-                  m.scored, !m.how.counts_tokens()});
+                  m.scored, !m.how.counts_tokens() && !m.rule});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -103,6 +106,12 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   s.ends = m.ends;
   s.how = m.how;
   s.wants_scores = m.scored;
+  if (m.rule) {
+    serve_rule& rule = rules_[id];
+    rule = {config_.header, id, *m.rule, {}, m.ends};
+    rule.chosen.assign(m.tokens.end() - std::ptrdiff_t(m.chosen),
+                       m.tokens.end());
+  }
   streams_.emplace(id, std::move(s));
   ids_.emplace(key, id);
   changed_ = true;
@@ -195,6 +204,7 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
                 : stream_end::length;
     forget(id);
   }
+  forget_rules();
   changed_ = true;
 }
 
@@ -202,11 +212,8 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
 std::vector<sampled_token>
 serving_pipeline::keep(const serve_row& of, const row_result& r) {
   stream& s = streams_.at(r.sequence);
-  if (r.broken) {
-    news_[s.key.first].push_back(
-      {s.key.second, s.tokens.size(), {}, stream_end::broken, true});
-    batcher_.abort(r.sequence);
-    forget(r.sequence);
+  if (r.broken || r.stuck) {
+    end(r.sequence, r.broken ? stream_end::broken : stream_end::stuck);
     return {};
   }
   // What another peer says may be more than was asked for.
@@ -228,7 +235,26 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
   }
   if (!out.empty())
     tell(s, from);
+  if (r.complete && of.choice->ruled && (out.empty() || !out.back().last)) {
+    end(r.sequence, stream_end::complete);
+    return {};
+  }
   return out;
+}
+
+/// Ends a stream before its batcher does; its last tokens and the end are one piece
+/// of news.
+void serving_pipeline::end(sequence_id id, stream_end why) {
+  const stream& s = streams_.at(id);
+  auto& news = news_[s.key.first];
+  const auto last = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
+                                      &stream_news::stream);
+  if (last != news.rend() && !last->tokens.empty())
+    last->end = why;
+  else
+    news.push_back({s.key.second, s.tokens.size(), {}, why, true});
+  batcher_.abort(id);
+  forget(id);
 }
 
 void serving_pipeline::measure(const given& g) {
@@ -251,6 +277,7 @@ void serving_pipeline::forget(sequence_id id) {
   if (!at->second.sent.empty())
     ended_.push_back(id);
   streams_.erase(at);
+  forget_rules();
   changed_ = true;
 }
 
@@ -271,6 +298,7 @@ void serving_pipeline::give_passes() {
       s.sent_windows = r.windows;
       if (!s.begun) {
         s.begun = true;
+        send_rule(r.id);
         news_[s.key.first].push_back(
           {s.key.second, s.tokens.size(), {}, stream_end::none, true});
       }
@@ -281,6 +309,23 @@ void serving_pipeline::give_passes() {
     for (const peer_id& stage : config_.stages)
       send(stage, g.pass);
   }
+}
+
+/// The last stage keeps it until the sequence has ended.
+void serving_pipeline::send_rule(sequence_id id) {
+  if (const auto at = rules_.find(id); at != rules_.end())
+    send(config_.stages.back(), at->second);
+}
+
+void serving_pipeline::forget_rules() {
+  std::erase_if(rules_, [&](const auto& r) {
+    return !streams_.contains(r.first)
+           && std::ranges::none_of(under_way_, [&](const given& g) {
+                return std::ranges::find(g.pass.rows, r.first,
+                                         &serve_row::sequence)
+                       != g.pass.rows.end();
+              });
+  });
 }
 
 /// What a table has behind the part that `before` has, too.
@@ -315,6 +360,7 @@ serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
   row_choice& c = r.choice.emplace();
   c.how = s.how;
   c.drawn = s.chosen + std::uint32_t(s.told.size());
+  c.ruled = rules_.contains(from.id);
   if (s.how.repetition_penalty != 1) {
     c.seen = s.tokens;
     std::ranges::sort(c.seen);

@@ -118,6 +118,9 @@ private:
   void forget(sequence_id id);
   void give_passes();
   serve_row row_of(const pass_row& from, stream& s) const;
+  void send_rule(sequence_id id);
+  void forget_rules();
+  void end(sequence_id id, stream_end why);
   void flush_news();
   pipeline_report present() const;
   void report();
@@ -130,6 +133,9 @@ private:
   std::set<std::uint32_t> ready_; ///< stages
   std::map<stream_key, sequence_id> ids_;
   std::map<sequence_id, stream> streams_;
+  /// Of sequences that are here or in passes under way: one that was lost comes
+  /// again also where its stream has ended, or the pass would wait for ever.
+  std::map<sequence_id, serve_rule> rules_;
   std::vector<std::uint64_t> ended_; ///< since the last pass
   std::deque<given> under_way_;      ///< oldest first
   std::uint64_t done_ = 0;           ///< passes

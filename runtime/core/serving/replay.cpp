@@ -134,6 +134,8 @@ void replay::ask(stream_id id, stream& s) {
   m.ends = s.ask.ends;
   m.how = s.ask.how;
   m.scored = s.ask.scored && s.ask.chosen == 0;
+  if (s.ask.rule)
+    m.rule = *s.ask.rule;
   m.alone = s.deaths >= deaths_max;
   send(pipelines_.at(*s.island).at.speaker, std::move(m));
 }

@@ -30,6 +30,7 @@
 #include "runtime/core/serving/router.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -48,6 +49,8 @@ struct stream_ask {
   std::vector<token_id> ends;
   sampling_wish how;
   bool scored = false; ///< probabilities of the prompt's tokens are wanted
+  /// What the text of the chosen tokens must be; null: any.
+  std::shared_ptr<const text_rule> rule = {};
 };
 
 /// Where a pipeline of the model is, in the newest view.

@@ -3,7 +3,7 @@
 //
 //   gateway  --serve_request, serve_cancel, serve_hold, report_wanted-->  pipeline
 //   gateway  <--serve_news, pipeline_report--------------  pipeline
-//   pipeline --serve_ask, serve_pass-------------------->  its stages
+//   pipeline --serve_ask, serve_pass, serve_rule-------->  its stages
 //   pipeline <--serve_ready, serve_chosen----------------  its stages
 //
 // A pipeline is an island of a job that serves; the peer of its first stage
@@ -17,6 +17,7 @@
 
 #include "runtime/core/assignment.hpp"
 #include "runtime/core/serving/pages.hpp"
+#include "runtime/core/text_rule.hpp"
 
 #include <array>
 #include <cstdint>
@@ -126,6 +127,8 @@ struct serve_request {
   /// The probabilities of the prompt's tokens are wanted, too; only if none is
   /// chosen.
   bool scored = false;
+  /// What the text of the chosen tokens must be.
+  std::optional<text_rule> rule = {};
   friend bool operator==(const serve_request&, const serve_request&) = default;
 };
 void fields(auto& v, of<serve_request> auto& x) {
@@ -140,6 +143,7 @@ void fields(auto& v, of<serve_request> auto& x) {
   v("how", x.how);
   v("alone", x.alone);
   v("scored", x.scored);
+  v("rule", x.rule);
   v.must(runtime::errc::corrupt, [&] {
     return x.chosen <= x.tokens.size()
            && (!x.scored
@@ -202,6 +206,8 @@ enum class stream_end : std::uint8_t {
   busy,     ///< too many wait; nothing was computed
   broken,   ///< the model's output is not a number
   deadly,   ///< peers have died of it (replay.hpp)
+  complete, ///< its rule leaves nothing to add
+  stuck,    ///< its rule asks for what no token can give
 };
 
 /// What is new of a stream.
@@ -221,7 +227,7 @@ void fields(auto& v, of<stream_news> auto& x) {
   v("stream", x.stream);
   v("first", x.first, at_most(serving::tokens_max));
   v("tokens", x.tokens, list_of(serving::tokens_max));
-  v("end", x.end, up_to(stream_end::deadly));
+  v("end", x.end, up_to(stream_end::stuck));
   v("begun", x.begun);
   v("held", x.held);
   v("scored", x.scored, list_of(serving::scored_max));
@@ -312,6 +318,7 @@ struct row_choice {
   std::vector<token_id> seen;
   /// Those that were chosen; only with a frequency or presence penalty.
   std::vector<token_count> counts;
+  bool ruled = false; ///< by the serve_rule of the sequence
   friend bool operator==(const row_choice&, const row_choice&) = default;
 };
 void fields(auto& v, of<row_choice> auto& x) {
@@ -319,6 +326,25 @@ void fields(auto& v, of<row_choice> auto& x) {
   v("drawn", x.drawn, at_most(serving::tokens_max));
   v("seen", x.seen, list_of(serving::tokens_max, token_limit()));
   v("counts", x.counts, list_of(serving::tokens_max));
+  v("ruled", x.ruled);
+}
+
+/// What the text of a sequence must be: for the last stage, before the first pass in
+/// which a token of the sequence is chosen, and again with that pass.
+struct serve_rule {
+  job_header header;
+  std::uint64_t sequence = 0; ///< of the pipeline
+  text_rule rule;
+  std::vector<token_id> chosen; ///< of the sequence, in other places
+  std::vector<token_id> ends;   ///< with one of these the text may end
+  friend bool operator==(const serve_rule&, const serve_rule&) = default;
+};
+void fields(auto& v, of<serve_rule> auto& x) {
+  v("header", x.header);
+  v("sequence", x.sequence);
+  v("rule", x.rule);
+  v("chosen", x.chosen, list_of(serving::tokens_max, token_limit()));
+  v("ends", x.ends, list_of(serving::ends_max, token_limit()));
 }
 
 /// Tokens of a prompt whose probabilities are wanted.
@@ -403,6 +429,9 @@ struct row_result {
   std::vector<served_token> tokens;
   std::vector<served_token> scored; ///< of its row_scores, in their order
   bool broken = false; ///< logits are not numbers; there are no tokens
+  /// The rule of the sequence leaves nothing to add to the tokens.
+  bool complete = false;
+  bool stuck = false; ///< the rule asks for what no token can give
   friend bool operator==(const row_result&, const row_result&) = default;
 };
 void fields(auto& v, of<row_result> auto& x) {
@@ -410,6 +439,8 @@ void fields(auto& v, of<row_result> auto& x) {
   v("tokens", x.tokens, list_of(serving::guesses_max + 1));
   v("scored", x.scored, list_of(serving::pass_tokens_max));
   v("broken", x.broken);
+  v("complete", x.complete);
+  v("stuck", x.stuck);
 }
 
 /// The last stage has computed a pass.
@@ -429,13 +460,13 @@ void fields(auto& v, of<serve_chosen> auto& x) {
 using serve_message =
   std::variant<serve_request, serve_cancel, serve_hold, serve_news,
                pipeline_report, report_wanted, serve_ask, serve_ready,
-               serve_pass, serve_chosen>;
+               serve_pass, serve_chosen, serve_rule>;
 /// Names of the kinds, in their order; the same as in serve.proto.
 inline constexpr std::array<const char*, std::variant_size_v<serve_message>>
   serve_message_names = {"serve_request", "serve_cancel",    "serve_hold",
                          "serve_news",    "pipeline_report", "report_wanted",
                          "serve_ask",     "serve_ready",     "serve_pass",
-                         "serve_chosen"};
+                         "serve_chosen",  "serve_rule"};
 
 [[nodiscard]] inline const job_header& header(const serve_message& m) {
   return std::visit(

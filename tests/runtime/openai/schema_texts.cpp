@@ -10,7 +10,7 @@
 #include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/core/random.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/openai/json_schema.hpp"
+#include "runtime/openai/rules/json_schema.hpp"
 
 #include <cstdlib>
 #include <iostream>

@@ -78,6 +78,11 @@ private:
     for (char& c : x)
       c = static_cast<char>(' ' + below(95));
   }
+  void one(std::vector<std::byte>& x, core::bytes_limit limit) {
+    x.resize(below(std::min<std::size_t>(limit.bytes_max, 40) + 1));
+    for (std::byte& b : x)
+      b = static_cast<std::byte>(below(256));
+  }
   template <class T, class Item>
   void one(std::vector<T>& x, core::list_limit<Item> limit) {
     x.resize(below(std::min<std::size_t>(limit.count_max, 4) + 1));

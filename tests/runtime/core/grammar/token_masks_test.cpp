@@ -127,6 +127,30 @@ BOOST_AUTO_TEST_CASE(a_long_text_keeps_little_memory) {
   }
 }
 
+/// Three hundred ways to read each text, for a vocabulary of thousands of tokens.
+BOOST_AUTO_TEST_CASE(a_text_of_too_many_meanings_is_lost_and_not_computed) {
+  std::vector<std::string> texts;
+  random r(9);
+  for (int k = 0; k != 60'000; ++k) {
+    std::string& text = texts.emplace_back();
+    for (std::uint64_t n = 1 + r.below(9); n != 0; --n)
+      text += char('a' + r.below(20));
+  }
+  const auto tokens = std::make_shared<token_list>(std::move(texts));
+  std::string grammar = "root ::= s*\ns ::= \"a\" t0";
+  for (int k = 1; k != 300; ++k)
+    grammar += " | \"a\" t" + std::to_string(k);
+  for (int k = 0; k != 300; ++k)
+    grammar += "\nt" + std::to_string(k) + " ::= [a-z]* \"b\"?";
+  constrained_text t(std::make_shared<token_masks>(of_gbnf(grammar), tokens));
+  token_set allowed(tokens->size());
+  for (token k = 0; !t.lost() && k != tokens->size(); ++k)
+    if (tokens->text(k).starts_with("a") && t.add(k))
+      t.allowed(allowed);
+  BOOST_TEST(t.lost());
+  BOOST_TEST(allowed.empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace

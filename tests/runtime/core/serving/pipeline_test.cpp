@@ -93,6 +93,84 @@ BOOST_AUTO_TEST_CASE(what_was_not_asked_for_is_left_out) {
   BOOST_TEST(news[0].streams[0].scored.empty());
 }
 
+/// Its rule goes to the last stage before its first pass, and again with it.
+BOOST_AUTO_TEST_CASE(a_rule_comes_with_what_was_chosen_before) {
+  one_stage s;
+  serve_request r;
+  r.header = under;
+  r.stream = 3;
+  r.tokens = text(8);
+  r.chosen = 3;
+  r.tokens_max = 10;
+  r.ends = {7};
+  r.rule = text_rule{rule_kind::regex, std::vector<std::byte>(5)};
+  const auto sent = s.p.take(gateway, r, 1);
+  const auto rules = all<serve_rule>(sent);
+  BOOST_REQUIRE(rules.size() == 1u);
+  BOOST_TEST((rules[0].rule == *r.rule));
+  BOOST_TEST((rules[0].ends == r.ends));
+  BOOST_TEST(
+    (rules[0].chosen == std::vector(r.tokens.begin() + 5, r.tokens.end())));
+  const auto passes = all<serve_pass>(sent);
+  BOOST_REQUIRE(passes.size() == 1u);
+  BOOST_REQUIRE(passes[0].rows.size() == 1u);
+  BOOST_TEST(passes[0].rows[0].sequence == rules[0].sequence);
+  BOOST_REQUIRE(passes[0].rows[0].choice);
+  BOOST_TEST(passes[0].rows[0].choice->ruled);
+  BOOST_TEST(passes[0].rows[0].choice->drawn == 3u);
+  const auto again = s.p.tick(1 + serving_pipeline::again_after);
+  BOOST_TEST((all<serve_rule>(again) == rules));
+  BOOST_TEST((all<serve_pass>(again) == passes));
+}
+
+BOOST_AUTO_TEST_CASE(a_text_ends_where_its_rule_leaves_nothing_to_add) {
+  for (const bool has_token : {true, false}) {
+    one_stage s;
+    serve_request asked;
+    asked.rule = text_rule{};
+    const serve_pass pass = s.ask(asked, 4);
+    row_result r = result(pass.rows.front().sequence, 9);
+    r.complete = true;
+    if (!has_token)
+      r.tokens.clear();
+    const auto news =
+      all<serve_news>(s.p.take(me, serve_chosen{under, pass.number, {r}}, 2));
+    BOOST_REQUIRE(news.size() == 1u);
+    const stream_news& last = news[0].streams.back();
+    BOOST_TEST((last.end == stream_end::complete));
+    BOOST_TEST(last.tokens.size() == (has_token ? 1u : 0u));
+    BOOST_TEST(s.p.streams() == 0u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_rule_that_no_token_keeps_ends_its_stream) {
+  one_stage s;
+  serve_request asked;
+  asked.rule = text_rule{};
+  const serve_pass pass = s.ask(asked, 4);
+  row_result r = result(pass.rows.front().sequence, 9);
+  r.tokens.clear();
+  r.stuck = true;
+  const auto news =
+    all<serve_news>(s.p.take(me, serve_chosen{under, pass.number, {r}}, 2));
+  BOOST_REQUIRE(news.size() == 1u);
+  BOOST_TEST((news[0].streams.back().end == stream_end::stuck));
+  BOOST_TEST(s.p.streams() == 0u);
+}
+
+/// Another peer says it.
+BOOST_AUTO_TEST_CASE(a_text_without_a_rule_is_not_complete) {
+  one_stage s;
+  const serve_pass pass = s.ask({}, 4);
+  row_result r = result(pass.rows.front().sequence, 9);
+  r.complete = true;
+  const auto news =
+    all<serve_news>(s.p.take(me, serve_chosen{under, pass.number, {r}}, 2));
+  BOOST_REQUIRE(news.size() == 1u);
+  BOOST_TEST((news[0].streams.back().end == stream_end::none));
+  BOOST_TEST(s.p.streams() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_piece_of_a_prompt_chooses_nothing) {
   one_stage s;
   const serve_pass pass = s.ask({}, 600); // more than a pass

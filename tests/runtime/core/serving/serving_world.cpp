@@ -8,7 +8,14 @@ void world::check() {
     if (a.cancelled)
       continue;
     stream_end end;
-    const auto expected = model_.undisturbed(a.ask, end);
+    auto expected = model_.undisturbed(a.ask, end);
+    const std::size_t most = a.ask.rule ? a.ask.rule->text.size() : SIZE_MAX;
+    if (expected.size() >= most
+        && (most == 0 || expected[most - 1] != small_model::end_token)) {
+      expected.resize(most);
+      end = stream_end::complete;
+      complete += a.end == end ? 1 : 0;
+    }
     if (pages_for(a.ask.tokens.size() + a.ask.tokens_max - 1) > limits_.pages) {
       if (a.end != stream_end::too_long)
         note("stream " + std::to_string(id) + " should be too long");

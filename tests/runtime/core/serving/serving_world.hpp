@@ -46,6 +46,7 @@ enum class planted {
   page_freed_early, ///< a stage forgets a page that is in use
   window_too_short, ///< window pages are given away one too early
   guess_kept,       ///< a guess is taken though another token was chosen
+  chosen_forgotten, ///< a text with a rule begins anew where it goes on
   request_lost,     ///< a gateway never asks again
   stall_unwatched,  ///< nobody looks whether anything moves
   digest_unchecked, ///< a stage computes with whatever has come
@@ -111,7 +112,8 @@ public:
 
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
                 reused_windows = 0, ended = 0, scored = 0, guessed = 0,
-                accepted = 0, retries = 0, expelled = 0, ill_expelled = 0;
+                accepted = 0, retries = 0, expelled = 0, ill_expelled = 0,
+                complete = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -124,6 +126,8 @@ private:
     std::map<page_id, std::array<token_id, page_tokens>> memory;
     std::map<page_id, std::array<std::uint64_t, page_tokens>> windows;
     std::optional<stage_tables::ready_pass> next; ///< that waits for its input
+    /// Texts that keep to a rule: tokens so far, and how many there may be.
+    std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> ruled;
     bool over = false;
   };
   /// Hidden states of a pass, and the digest that came with them.
@@ -272,8 +276,24 @@ private:
       carry_out();
       return;
     }
+    if (const auto* rule = std::get_if<serve_rule>(&m)) {
+      const std::size_t before =
+        bug_ == planted::chosen_forgotten ? 0 : rule->chosen.size();
+      n.stages[island].ruled.try_emplace(rule->sequence, before,
+                                         rule->rule.text.size());
+      compute(to, island);
+      carry_out();
+      return;
+    }
     if (const auto at = n.pipelines.find(island); at != n.pipelines.end())
       emit(to, at->second.take(from, m, now_));
+  }
+
+  /// Whether the rules of a pass have come. One may be lost: it comes again.
+  static bool has_rules(const stage& s) {
+    return std::ranges::all_of(s.next->pass.rows, [&](const serve_row& r) {
+      return !r.choice || !r.choice->ruled || s.ruled.contains(r.sequence);
+    });
   }
 
   /// The last stage reads all of a row's pages; the others only keep their order.
@@ -285,8 +305,11 @@ private:
     while (!s.over) {
       if (!s.next)
         s.next = s.tables.next();
-      if (!s.next || !may_begin(at, island, index, s))
+      if (!s.next || !may_begin(at, island, index, s)
+          || (at == p.stages.back() && !has_rules(s)))
         break;
+      for (const std::uint64_t id : s.next->pass.ended)
+        s.ruled.erase(id);
       const auto next = std::exchange(s.next, std::nullopt);
       const bool good = input_of(p, index, next->pass.number).value == 0;
       serve_chosen out{p.header, next->pass.number, {}};
@@ -365,6 +388,14 @@ private:
                                            row.scores->tokens[i]),
                               {}});
     }
+    const bool ruled = row.choice && row.choice->ruled;
+    if (ruled) {
+      auto& [count, most] = s.ruled[row.sequence];
+      BOOST_TEST_REQUIRE(row.guesses == 0u);
+      out.complete = ++count >= most;
+      if (count > most)
+        return out;
+    }
     for (std::size_t i = row.guesses; row.choice; --i) {
       const token_id chosen =
         model_.next(std::span(all).first(all.size() - i), row.choice->how.seed,
@@ -410,6 +441,10 @@ private:
     a.ends = {small_model::end_token};
     a.how.seed = below(3);
     a.scored = below(4) == 0;
+    // As many tokens as it has bytes.
+    if (ails_ == ailment::none && below(8) == 0)
+      a.rule = std::make_shared<text_rule>(
+        text_rule{rule_kind::regex, std::vector<std::byte>(below(6))});
     const stream_id id = asked_.size() + 1;
     const auto at = std::next(alive_.begin(), long(below(alive_.size())));
     home_[id] = *at;

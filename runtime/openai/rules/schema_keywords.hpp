@@ -1,8 +1,8 @@
-// runtime/openai/schema_keywords.hpp -- what keywords of a JSON schema say, alone
+// runtime/openai/rules/schema_keywords.hpp -- what keywords of a JSON schema say, alone
 // and together.
 //
 // Errors: bad_schema, thrown.
-// Private to runtime/openai.
+// Private to runtime/openai/rules.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
-// tests/runtime/core/median_test.cpp -- medians, and job ids as text.
+// tests/runtime/core/measure/median_test.cpp -- medians, and job ids as text.
 #include "runtime/core/ids.hpp"
-#include "runtime/core/median.hpp"
+#include "runtime/core/measure/median.hpp"
 
 #include <boost/test/unit_test.hpp>
 

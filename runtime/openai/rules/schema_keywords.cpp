@@ -1,5 +1,5 @@
-// runtime/openai/schema_keywords.cpp -- reads, merges and compares schemas.
-#include "runtime/openai/schema_keywords.hpp"
+// runtime/openai/rules/schema_keywords.cpp -- reads, merges and compares schemas.
+#include "runtime/openai/rules/schema_keywords.hpp"
 
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/text/utf8.hpp"

@@ -1,4 +1,4 @@
-// runtime/openai/json_schema.hpp -- JSON that a schema allows, as a grammar.
+// runtime/openai/rules/json_schema.hpp -- JSON that a schema allows, as a grammar.
 //
 // The usable part of JSON Schema (draft 2020-12): `type` (one or several), `enum`,
 // `const`, `properties`, `required`, `additionalProperties`, `items`,

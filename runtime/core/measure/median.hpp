@@ -1,4 +1,4 @@
-// runtime/core/median.hpp -- the median of some values.
+// runtime/core/measure/median.hpp -- the median of some values.
 #pragma once
 
 #include <algorithm>

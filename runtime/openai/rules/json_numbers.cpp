@@ -1,5 +1,5 @@
-// runtime/openai/json_numbers.cpp -- digits between digits.
-#include "runtime/openai/json_numbers.hpp"
+// runtime/openai/rules/json_numbers.cpp -- digits between digits.
+#include "runtime/openai/rules/json_numbers.hpp"
 
 #include "runtime/files/json.hpp"
 

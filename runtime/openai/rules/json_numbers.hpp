@@ -1,12 +1,12 @@
-// runtime/openai/json_numbers.hpp -- numbers of JSON between bounds, as grammars.
+// runtime/openai/rules/json_numbers.hpp -- numbers of JSON between bounds, as grammars.
 //
 // Errors: bounds that are no numbers or have too many digits.
-// Private to runtime/openai.
+// Private to runtime/openai/rules.
 #pragma once
 
 #include "runtime/core/grammar/expression.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/openai/schema_keywords.hpp"
+#include "runtime/openai/rules/schema_keywords.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,13 +1,13 @@
-// runtime/openai/json_schema.cpp -- schemas, keyword by keyword.
-#include "runtime/openai/json_schema.hpp"
+// runtime/openai/rules/json_schema.cpp -- schemas, keyword by keyword.
+#include "runtime/openai/rules/json_schema.hpp"
 
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/grammar.hpp"
 #include "runtime/core/grammar/regex.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_scan.hpp"
-#include "runtime/openai/json_numbers.hpp"
-#include "runtime/openai/schema_keywords.hpp"
+#include "runtime/openai/rules/json_numbers.hpp"
+#include "runtime/openai/rules/schema_keywords.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,65 @@
+// actors/serving/text_files.cpp -- blobs to files; tokens from them.
+#include "actors/serving/text_files.hpp"
+
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/model/text/tokenizer.hpp"
+#include "runtime/store/store.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace shoal::actors {
+
+model::status
+put_text_files(const core::blob_digest& manifest, runtime::store& from,
+               const std::filesystem::path& data_dir,
+               const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  const auto listed = read_manifest(manifest, from);
+  if (!listed)
+    return listed.why();
+  ignored = runtime::make_folder_below(data_dir, folder);
+  model::status out = model::done{};
+  for (const manifest_file& f : listed->files) {
+    if (!carried_on(f.name) && f.name != "config.json")
+      continue;
+    std::error_code error;
+    const auto blob = from.read(f.digest, error);
+    if (!blob) {
+      out = model::failure{f.name + ": " + error.message()};
+      continue;
+    }
+    const std::string_view text(
+      reinterpret_cast<const char*>(blob->bytes().data()),
+      blob->bytes().size());
+    if (auto wrote = model::write_file(folder / f.name, text); !wrote)
+      out = wrote;
+  }
+  return out;
+}
+
+model::result<std::shared_ptr<const core::grammar::token_list>>
+read_token_texts(const core::blob_digest& manifest, runtime::store& from,
+                 const std::filesystem::path& data_dir,
+                 const std::filesystem::path& folder, std::size_t vocabulary) {
+  const model::status put = put_text_files(manifest, from, data_dir, folder);
+  const auto loaded = model::load_tokenizer(folder);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  if (!loaded)
+    return loaded.why();
+  if (!*loaded && !put)
+    return put.why();
+  if (!*loaded)
+    return model::failure{"the model has no tokenizer"};
+  auto bytes = (*loaded)->token_bytes();
+  if (!bytes)
+    return bytes.why();
+  bytes->resize(std::min(bytes->size(), vocabulary));
+  return std::make_shared<const core::grammar::token_list>(*std::move(bytes));
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,181 @@
+# tests/apps/serve_rules_test.py -- answers that keep to a schema, a pattern, a choice
+# or a grammar.
+import json
+import signal
+import threading
+
+from serving import Serving
+from support import DEADLINE_S, TINY_RUN, main
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+CHAT = "/v1/chat/completions"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 6},
+        "kind": {"enum": ["cod", "herring"]},
+        "size": {"type": "integer", "minimum": 0, "maximum": 99},
+        "tags": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}},
+    "required": ["name", "kind", "size", "tags"],
+    "additionalProperties": False}
+# Of these a text is long: a peer can die meanwhile.
+LONG_SCHEMA = {"type": "array", "items": SCHEMA, "minItems": 24, "maxItems": 24}
+LONG_RUN = TINY_RUN.replace("max_position_embeddings = 256",
+                            "max_position_embeddings = 16384")
+
+
+def format_of(schema):
+    return {"type": "json_schema",
+            "json_schema": {"name": "fish", "strict": True, "schema": schema}}
+
+
+class ServeRules(Serving):
+    def valid(self, text, schema):
+        value = json.loads(text)
+        if jsonschema:
+            jsonschema.validate(value, schema)
+        return value
+
+    def asked(self, prompt, **more):
+        return {"model": "tiny", "prompt": prompt, "max_tokens": 800,
+                "temperature": 0.9, "seed": 3, **more}
+
+    def test_texts_keep_to_what_was_asked(self):
+        self.write("long.toml", LONG_RUN)
+        self.succeed("init", "long.toml", "--out", "m", "--overwrite")
+        config = self.folder / "m" / "tokenizer_config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | {
+            "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"
+        }))
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
+                                 "--speculate", 4)
+        self.write("schema.json", json.dumps(SCHEMA))
+        for options in ({"temperature": 0.9, "seed": 3},
+                        {"temperature": 0.7, "seed": 1, "top_k": 40}):
+            body = self.asked("A fish:", response_format=format_of(SCHEMA),
+                              **options)
+            status, answer = at.post(body)
+            self.assertEqual(status, 200, answer)
+            choice, = answer["choices"]
+            self.valid(choice["text"], SCHEMA)
+            self.assertEqual(choice["finish_reason"], "stop")
+            self.assertEqual(at.stream(body), (200, {0: choice["text"]}))
+            self.assertEqual(choice["text"], self.alone(
+                "A fish:", 800, json_schema="schema.json", **options))
+        status, answer = at.post(
+            {"model": "tiny", "messages": [{"role": "user", "content": "Hm"}],
+             "response_format": format_of(SCHEMA), "n": 3, "max_tokens": 800,
+             "seed": 1, "logprobs": True, "top_logprobs": 4}, CHAT)
+        self.assertEqual(status, 200, answer)
+        texts = [c["message"]["content"] for c in answer["choices"]]
+        self.assertEqual(len(set(texts)), 3)
+        for text in texts:
+            self.valid(text, SCHEMA)
+        first = answer["choices"][0]["logprobs"]["content"][0]
+        self.assertEqual((first["token"], len(first["top_logprobs"])), ("{", 1))
+        self.forms(at)
+        self.mistakes(at)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
+    def forms(self, at):
+        def text(finish="stop", **more):
+            status, answer = at.post(self.asked("x", **more))
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer["choices"][0]["finish_reason"], finish)
+            return answer["choices"][0]["text"]
+
+        self.assertIn(text(guided_choice=["cod", "herring"]), ("cod", "herring"))
+        self.assertRegex(text(guided_regex="[a-c]{3}-[0-9]{2}"),
+                         "^[a-c]{3}-[0-9]{2}$")
+        self.assertEqual(text(grammar='root ::= "a" ("b" | "b") "c"'), "abc")
+        self.assertEqual(text(guided_grammar='root ::= "abc"'), "abc")
+        self.valid(text(guided_json=SCHEMA), SCHEMA)
+        self.valid(text(json_schema=SCHEMA), SCHEMA)
+        self.valid(text(structured_outputs={"json": SCHEMA}), SCHEMA)
+        self.assertEqual(text(guided_regex=""), "")
+        # What is biased, but not allowed, is not chosen; what is allowed is.
+        self.assertEqual(text(guided_regex="[a-c]{4}", temperature=0,
+                              logit_bias={str(ord("b")): 50,
+                                          str(ord("z")): 100}), "bbbb")
+        self.assertEqual(text("length", guided_regex="a*b", max_tokens=5,
+                              logit_bias={str(ord("a")): 100}), "aaaaa")
+        some = text("length", response_format={"type": "json_object"},
+                    max_tokens=60)
+        self.assertEqual(some[0], "{")
+
+    def mistakes(self, at):
+        def wrong(param, word, **more):
+            status, answer = at.post(self.asked("x", **more))
+            self.assertEqual(status, 400, answer)
+            self.assertEqual(answer["error"]["param"], param)
+            self.assertIn(word, answer["error"]["message"])
+
+        wrong("response_format.json_schema.schema", "uniqueItems",
+              response_format=format_of({"type": "array", "uniqueItems": True}))
+        wrong("guided_json", "not JSON", guided_json="{")
+        wrong("guided_regex", "groups", guided_regex="(?=a)b")
+        wrong("guided_grammar", "root", guided_grammar='x ::= "a"')
+        wrong("grammar", "itself", grammar='root ::= root "a" | "b"')
+        wrong("guided_json", "too large", guided_json={
+            "type": "object", "properties": {
+                f"p{i}": {"type": "string", "maxLength": 9000}
+                for i in range(40)}})
+        wrong("guided_regex", "10000", guided_regex="a{10001}")
+        wrong("guided_regex", "together", guided_json={}, guided_regex="a")
+        wrong("response_format.type", "xml", response_format={"type": "xml"})
+
+    def test_a_text_goes_on_where_a_dead_peer_left_it(self):
+        """Two stages, of which the last one chooses; a stage dies."""
+        names = ("one", "two", "three")
+        nodes, at = {}, {}
+        for name in names:
+            self.begin_node(name, nodes, at)
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        peers = {p["id"]: p["name"] for p in status["peers"]}
+        self.write("long.toml", LONG_RUN)
+        self.write("schema.json", json.dumps(LONG_SCHEMA))
+        self.succeed("init", "long.toml", "--out", "long")
+        self.succeed("serve", "long", "--as", "tiny", "--stages", 2, "--detach",
+                     "--name", "one")
+        job, = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+        stages = [peers[stage["id"]] for stage in job["places"][0]]
+        outside, = set(names) - set(stages)
+        expected = self.alone("Fish:", 15000, model="long", temperature=0.9,
+                              seed=5, json_schema="schema.json")
+        self.assertEqual(len(self.valid(expected, LONG_SCHEMA)), 24)
+        begun, results = threading.Semaphore(0), {}
+
+        def one(i, schema=LONG_SCHEMA):
+            told = []
+
+            def each(texts):
+                if len(texts.get(0, "")) > 200 and not told:
+                    told.append(begun.release())
+            body = self.asked("Fish:", seed=5 + i, max_tokens=15000,
+                              guided_json=schema)
+            results[i] = at[outside].stream(body, each)
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(begun.acquire(timeout=DEADLINE_S), results)
+        nodes[stages[1]].end(signal.SIGKILL)
+        self.assertEqual(results, {}, "ended before the death")
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        self.assertEqual(results.get(0), (200, {0: expected}))
+        status, texts = results.get(1)
+        self.assertEqual(status, 200, texts)
+        self.valid(texts[0], LONG_SCHEMA)
+        self.assertNotEqual(texts[0], expected)
+
+
+if __name__ == "__main__":
+    main()
