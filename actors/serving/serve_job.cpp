@@ -3,6 +3,7 @@
 
 #include "actors/checkpoint/blob_set.hpp"
 #include "actors/serving/file_keeper.hpp"
+#include "actors/serving/serve_drain.hpp"
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
 #include "actors/serving/text_files.hpp"
@@ -53,11 +54,6 @@ namespace {
 constexpr std::size_t early_max = 1024;
 /// Views for which one is kept: it may be of a version that is gone.
 constexpr unsigned early_views_max = 8;
-/// Time for requests that are being answered when the job is to end.
-constexpr core::nanoseconds drain_max = 30'000'000'000;
-constexpr core::nanoseconds propose_again_after = 1'000'000'000;
-/// Time in which gateways send their streams to a pipeline that is ready.
-constexpr core::nanoseconds streams_come_within = 2'000'000'000;
 /// Lines to all members under one place.
 constexpr std::size_t said_max = 64;
 
@@ -246,47 +242,26 @@ private:
     return out;
   }
 
-  /// Gateways begin no more requests; those that have begun are answered first.
   void drain() {
-    if (!drains_since_) {
-      drains_since_ = steady_now();
-      drained_in_ = view_ ? view_->number : 0;
-    }
+    drain_.begin(steady_now(), view_ ? view_->number : 0);
     end_if_drained();
   }
 
-  /// Whether nothing is to be answered here. Streams of a place before come to a
-  /// new one once gateways know that it is ready.
-  bool is_idle(core::nanoseconds now) const {
-    if (stages_.empty()) // an island that has waited for room has none
-      return header_.since <= drained_in_;
-    return ready_since_ != 0 && now - ready_since_ >= streams_come_within
-           && std::ranges::all_of(served_, [](const auto& s) {
-                return !s->pipeline || s->pipeline->streams() == 0;
-              });
-  }
-
   void end_if_drained() {
-    const auto now = steady_now();
-    if (over_ || !drains_since_ || now < propose_end_at_)
+    if (over_)
       return;
-    const bool late = now - *drains_since_ >= drain_max;
-    if (!late && !is_idle(now))
-      return;
-    propose_end_at_ = now + propose_again_after;
-    node_.propose_end({config_.entry.id, config_.island},
-                      core::job_state::cancelled, 0, late ? 0 : header_.since);
-  }
-
-  /// Since when the first stages that are here know all others to be ready.
-  void see_ready() {
-    const bool ready = std::ranges::any_of(served_, [](const auto& s) {
-      return s->pipeline && s->pipeline->ready();
-    });
-    if (!ready)
-      ready_since_ = 0;
-    else if (ready_since_ == 0)
-      ready_since_ = steady_now();
+    serve_drain::sight is{!stages_.empty(), header_.since, false, false, false};
+    for (const auto& s : served_)
+      if (s->pipeline) {
+        is.first_here = true;
+        is.ready = is.ready || s->pipeline->ready();
+        is.streams = is.streams || s->pipeline->streams() > 0;
+      }
+    const serve_drain::end due = drain_.look(is, steady_now());
+    if (due != serve_drain::end::none)
+      node_.propose_end({config_.entry.id, config_.island},
+                        core::job_state::cancelled, 0,
+                        due == serve_drain::end::job ? 0 : header_.since);
   }
 
   void on_view(const job_view& m) {
@@ -310,7 +285,6 @@ private:
         dismiss(*s);
       header_ = header;
       said_.clear();
-      ready_since_ = 0;
       set_stages(place);
     }
     if (const core::job_entry* entry = core::find_job(*m.view, id.job))
@@ -545,7 +519,6 @@ private:
     const auto all = served_;
     for (const auto& s : all)
       s->stalls.tick(sight(*s), steady_now());
-    see_ready();
     end_if_drained();
     tick_soon();
   }
@@ -583,10 +556,7 @@ private:
   std::deque<early_message> early_;
   std::set<std::string> said_; ///< beginnings of lines, under this place
   std::uint64_t notes_ = 0;
-  std::optional<core::nanoseconds> drains_since_;
-  core::epoch drained_in_ = 0; ///< number of the view then
-  core::nanoseconds ready_since_ = 0;
-  core::nanoseconds propose_end_at_ = 0;
+  serve_drain drain_;
   bool ticking_ = false;
   bool over_ = false;
 };

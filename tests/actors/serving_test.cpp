@@ -2,6 +2,7 @@
 //
 // Stages of a golden model compute passes; what one sends another is carried by the
 // test, which may change it. Watches see what the test shows them.
+#include "actors/serving/serve_drain.hpp"
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
 #include "runtime/context.hpp"
@@ -335,6 +336,47 @@ BOOST_AUTO_TEST_CASE(without_a_quorum_damaged_passes_only_begin_anew) {
     p.stalls.damaged(peer(1), 17, 5);
   BOOST_TEST(p.node.expelled.empty());
   BOOST_TEST(p.node.retried.size() == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(a_model_ends_after_what_it_answers) {
+  using actors::serve_drain;
+  using end = serve_drain::end;
+  const serve_drain::sight idle{true, 3, true, true, false},
+    busy{true, 3, true, true, true};
+  serve_drain d;
+  BOOST_TEST((d.look(idle, 1 * second) == end::none)); // it is not to end
+  d.begin(10 * second, 5);
+  BOOST_TEST((d.look(busy, 10 * second) == end::none));
+  BOOST_TEST((d.look(idle, 11 * second) == end::island));
+  BOOST_TEST((d.look(idle, 11 * second + 1) == end::none)); // proposed just now
+  BOOST_TEST((d.look(busy, 40 * second) == end::job));      // late
+}
+
+// Its streams were cut: in a new place they come after it is ready.
+BOOST_AUTO_TEST_CASE(a_model_that_moves_ends_after_its_streams_have_come) {
+  using actors::serve_drain;
+  using end = serve_drain::end;
+  serve_drain d;
+  static_cast<void>(d.look({true, 3, true, true, true}, 1 * second));
+  d.begin(10 * second, 5);
+  BOOST_TEST((d.look({false, 6, false, false, false}, 11 * second)
+              == end::none)); // no place yet
+  BOOST_TEST(
+    (d.look({true, 7, true, false, false}, 12 * second) == end::none)); // loads
+  BOOST_TEST((d.look({true, 7, true, true, false}, 13 * second) == end::none));
+  BOOST_TEST((d.look({true, 7, true, true, true}, 14 * second) == end::none));
+  BOOST_TEST(
+    (d.look({true, 7, true, true, false}, 20 * second) == end::island));
+  // Another peer knows of no streams, and does not speak for the pipeline.
+  serve_drain other;
+  other.begin(10 * second, 5);
+  BOOST_TEST(
+    (other.look({true, 3, false, false, false}, 15 * second) == end::none));
+  // An island that has waited for room holds up nothing.
+  serve_drain waits;
+  waits.begin(10 * second, 5);
+  BOOST_TEST(
+    (waits.look({false, 4, false, false, false}, 10 * second) == end::island));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
