@@ -46,7 +46,7 @@ void rule_book::with_tokens(std::function<void()> then) {
     if (!me)
       return;
     me->tokens_ = std::move(read);
-    me->read_ = true;
+    me->read_ = me->tokens_ != nullptr; // else the next request tries again
     for (const auto& go_on : std::exchange(me->waiting_, {}))
       go_on();
   });

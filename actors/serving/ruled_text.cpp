@@ -14,6 +14,7 @@ ruled_text::ruled_text(std::shared_ptr<core::grammar::token_masks> by,
   : by_(std::move(by)), ends_(std::move(ends)) {
   if (!by_) {
     state_ = state::stuck;
+    tokens_ = chosen.size();
     return;
   }
   text_.emplace(by_);

@@ -40,6 +40,8 @@ public:
     }
   }
 
+  [[nodiscard]] bool begun() const noexcept { return since_.has_value(); }
+
   /// @returns what is to be proposed now
   end look(const sight& is, core::nanoseconds now) {
     if (is.since != place_) {

@@ -525,7 +525,8 @@ private:
 
   /// While there is a place: what does not move must be found out by a clock.
   void tick_soon() {
-    if (over_ || ticking_ || (stages_.empty() && ending_.empty()))
+    if (over_ || ticking_
+        || (stages_.empty() && ending_.empty() && !drain_.begun()))
       return;
     ticking_ = true;
     delayed_send(this, tick_every, serve_tick{});

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 namespace shoal::actors {
 
@@ -187,7 +188,13 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
                 && has(r.choice->how.biases)))
            && (!r.scores || model::valid_ids(model, r.scores->tokens));
   };
-  if (!config_.model->cache->accepts(w->batch)
+  // A text belongs to one row: two would work on it at once.
+  std::set<std::uint64_t> ruled;
+  const bool once =
+    std::ranges::all_of(w->asking, [&](const core::serve_row& r) {
+      return !r.choice || !r.choice->ruled || ruled.insert(r.sequence).second;
+    });
+  if (!once || !config_.model->cache->accepts(w->batch)
       || !model::valid_ids(model, w->ids)
       || !std::ranges::all_of(w->asking, good)) {
     over_ = true;

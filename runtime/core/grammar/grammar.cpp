@@ -23,6 +23,9 @@ struct move {
 
 struct over_limit {};
 
+/// States that are looked at to remove empty moves.
+constexpr std::size_t closure_steps_max = 20'000'000;
+
 /// Bytes of a code point of `length` bytes.
 std::string utf8(char32_t c, int length) {
   std::string out(std::size_t(length), '\0');
@@ -270,6 +273,9 @@ private:
     }
     for (const node_id s : marked)
       seen[s] = false;
+    // Many states, each of which leads to many: (a?){10000}.
+    if ((closed_ += marked.size()) > closure_steps_max)
+      throw over_limit();
     std::ranges::sort(out);
     return out;
   }
@@ -292,6 +298,7 @@ private:
   std::map<std::vector<node_id>, node_id> nodes_;
   std::vector<const std::vector<node_id>*> sets_; ///< of each node
   std::vector<bool> seen_;
+  std::size_t closed_ = 0;
   std::size_t move_count_ = 0, edges_ = 0;
 };
 

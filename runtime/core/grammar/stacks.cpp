@@ -28,14 +28,14 @@ std::uint32_t stacks::push(node_id node, std::uint32_t below) {
 /// Adds all stacks that take a byte next, of the one with `node` on top.
 void stacks::close(node_id node, std::uint32_t below, found& into) {
   std::vector<std::pair<node_id, std::uint32_t>> todo{{node, below}};
-  while (!todo.empty() && into.frames.size() < stacks_max) {
+  while (!todo.empty() && into.frames.size() < stacks_max
+         && into.seen.size() < visits_max) {
     const auto [top, under] = todo.back();
     todo.pop_back();
     const std::uint64_t key = std::uint64_t{top} << 32 | under;
-    work_ += 1 + (into.seen.size() + into.frames.size()) / 4;
-    if (std::ranges::find(into.seen, key) != into.seen.end())
+    work_ += 2 + into.frames.size() / 4;
+    if (!into.seen.insert(key).second)
       continue;
-    into.seen.push_back(key);
     const auto& n = grammar_->nodes[top];
     if (!n.bytes.empty()) {
       const std::uint32_t f = push(top, under);

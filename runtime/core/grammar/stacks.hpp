@@ -22,6 +22,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace shoal::core::grammar {
@@ -32,6 +33,9 @@ inline constexpr position nowhere = 0;
 
 /// Stacks of a position.
 inline constexpr std::size_t stacks_max = 256;
+/// Nodes that are looked at for a byte: rules that may be nothing lead to each other
+/// in very many ways.
+inline constexpr std::size_t visits_max = 16'384;
 
 class stacks {
 public:
@@ -88,7 +92,7 @@ private:
   /// What a step collects.
   struct found {
     std::vector<std::uint32_t> frames;
-    std::vector<std::uint64_t> seen; ///< node and frame below
+    std::unordered_set<std::uint64_t> seen; ///< node and frame below
     bool ends = false, open = false;
   };
 

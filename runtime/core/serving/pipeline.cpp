@@ -70,8 +70,7 @@ serve_sends serving_pipeline::tick(nanoseconds now) {
     if (now - g.at >= again_after) {
       g.at = now;
       for (const serve_row& r : g.pass.rows)
-        if (r.choice && r.choice->ruled)
-          send_rule(r.sequence);
+        send_rule(r.sequence);
       for (const peer_id& stage : config_.stages)
         send(stage, g.pass);
     }

@@ -74,6 +74,10 @@ expression gap() {
                                 0, indent_max)})}));
 }
 
+/// Characters of names beside which others are allowed: each makes an expression
+/// within the one before.
+constexpr std::size_t other_names_max = 100;
+
 /// A string without escapes that is none of these.
 expression no_string_of(const std::set<std::u32string>& names) {
   const std::vector<g::code_range> any = plain_in_string;
@@ -143,13 +147,14 @@ private:
   expression of(const schema& s, const std::string& path, std::size_t depth) {
     if (depth > model::json_depth_max)
       throw bad_schema{path, "its references go in a circle"};
+    work_.spend(1, path);
     if (s.is_boolean())
       return s.get<bool>() ? any_value() : g::choice({});
     check_keywords(s, path);
     if (s.contains("$ref"))
       return reference(s, path, depth);
     if (s.contains("allOf"))
-      return of(merged_all_of(root_, s, path), path, depth + 1);
+      return of(merged_all_of(root_, s, path, work_), path, depth + 1);
     if (s.contains("anyOf") || s.contains("oneOf"))
       return branches(s, path, depth);
     if (s.contains("const"))
@@ -210,13 +215,14 @@ private:
     if (!s[key].is_array() || s[key].empty())
       throw bad_schema{path + "/" + key, "must be a list with schemas"};
     if (!any)
-      check_exclusive(root_, s[key], path + "/oneOf");
+      check_exclusive(root_, s[key], path + "/oneOf", work_);
     schema around = s;
     around.erase(key);
     std::vector<expression> ways;
     for (std::size_t k = 0; k != s[key].size(); ++k) {
       const std::string at = path + "/" + key + "/" + std::to_string(k);
-      ways.push_back(of(merged(root_, around, s[key][k], at), at, depth + 1));
+      ways.push_back(
+        of(merged(root_, around, s[key][k], at, work_), at, depth + 1));
     }
     return g::choice(std::move(ways));
   }
@@ -254,6 +260,8 @@ private:
     const auto least = count_of(s, "minLength", path);
     const auto most = count_of(s, "maxLength", path);
     const bool lengths = least || most;
+    if (s.contains("format") && !s["format"].is_string())
+      throw bad_schema{path + "/format", "must be a string"};
     const std::string format = s.value("format", std::string());
     const auto known = formats.find(format);
     const bool formed = known != formats.end();
@@ -373,6 +381,13 @@ private:
     // written yet, and when some has.
     expression end = g::literal(""), rest = g::literal("");
     if (others != false) {
+      for (const std::u32string& name : names)
+        if (name.size() > other_names_max)
+          throw bad_schema{path + "/properties",
+                           "a name of more than "
+                             + std::to_string(other_names_max)
+                             + " characters is understood only with "
+                               "additionalProperties: false"};
       const g::rule_id pair = out_.add(path + "/additionalProperties");
       expression value = of(others, path + "/additionalProperties", depth + 1);
       out_.bodies[pair] =
@@ -442,6 +457,7 @@ private:
   }
 
   const schema& root_;
+  schema_work work_;
   g::rule_set out_;
   std::map<std::string, g::rule_id> references_;
   std::optional<g::rule_id> string_, value_, object_;
@@ -464,6 +480,9 @@ model::result<g::rule_set> json_schema_rules(std::string_view text) {
   } catch (const bad_schema& bad) {
     return model::failure{"schema" + (bad.path.empty() ? "" : " " + bad.path)
                           + ": " + bad.why};
+  } catch (const schema::exception& e) { // a value of a kind nobody looked at
+    return model::failure{std::string("the schema is not understood: ")
+                          + e.what()};
   }
 }
 

@@ -247,12 +247,15 @@ resolve(const schema& root, const std::string& to, const std::string& path) {
 }
 
 schema merged(const schema& root, const schema& a, const schema& b,
-              const std::string& path) {
+              const std::string& path, schema_work& work, std::size_t depth) {
+  if (depth > model::json_depth_max)
+    throw bad_schema{path, "its references go in a circle"};
   const schema& other = followed(root, b, path);
-  if (other == true)
+  work.spend(1 + a.size() + other.size(), path);
+  if (other == true || a == false)
     return a;
-  if (other == false)
-    return other;
+  if (other == false || a == true)
+    return b;
   check_keywords(other, path);
   const bool nothing = std::ranges::all_of(
     a.items(), [](const auto& item) { return is_annotation(item.key()); });
@@ -305,7 +308,8 @@ schema merged(const schema& root, const schema& a, const schema& b,
       for (const auto& [name, s] : value.items())
         out[key][name] =
           out[key].contains(name)
-            ? merged(root, out[key][name], s, path + "/properties/" + name)
+            ? merged(root, out[key][name], s, path + "/properties/" + name,
+                     work, depth + 1)
             : s;
     } else if ((key == "minimum" || key == "minItems" || key == "minLength")
                && value.is_number() && out[key].is_number()) {
@@ -323,8 +327,8 @@ schema merged(const schema& root, const schema& a, const schema& b,
   return out;
 }
 
-schema
-merged_all_of(const schema& root, const schema& s, const std::string& path) {
+schema merged_all_of(const schema& root, const schema& s,
+                     const std::string& path, schema_work& work) {
   if (!s["allOf"].is_array() || s["allOf"].empty())
     throw bad_schema{path + "/allOf", "must be a list with schemas"};
   schema out = s;
@@ -332,21 +336,23 @@ merged_all_of(const schema& root, const schema& s, const std::string& path) {
   for (std::size_t k = 0; k != s["allOf"].size(); ++k) {
     if (!out.is_object())
       return out; // false
-    out =
-      merged(root, out, s["allOf"][k], path + "/allOf/" + std::to_string(k));
+    out = merged(root, out, s["allOf"][k], path + "/allOf/" + std::to_string(k),
+                 work);
   }
   return out;
 }
 
 void check_exclusive(const schema& root, const schema& of,
-                     const std::string& path) {
+                     const std::string& path, schema_work& work) {
   for (std::size_t a = 0; a != of.size(); ++a)
-    for (std::size_t b = a + 1; b != of.size(); ++b)
+    for (std::size_t b = a + 1; b != of.size(); ++b) {
+      work.spend(1, path);
       if (!disjoint(root, of[a], of[b], path, 0))
         throw bad_schema{path, "branches " + std::to_string(a) + " and "
                                  + std::to_string(b)
                                  + " may both allow a value: use anyOf, or "
                                    "give them different types or constants"};
+    }
 }
 
 std::u32string code_points(const std::string& text) {

@@ -22,6 +22,22 @@ struct bad_schema {
   std::string why;
 };
 
+/// What it costs to read a schema: references repeat parts, and that multiplies.
+class schema_work {
+public:
+  /// @throws bad_schema beyond most
+  void spend(std::size_t steps, const std::string& path) {
+    done_ += steps;
+    if (done_ > most)
+      throw bad_schema{path, "the schema is too much work: its references "
+                             "repeat too many parts"};
+  }
+  static constexpr std::size_t most = 200'000;
+
+private:
+  std::size_t done_ = 0;
+};
+
 /// Keywords that say nothing about a value.
 bool is_annotation(const std::string& key);
 /// @throws bad_schema if `s` is no schema, or has a keyword that is not understood
@@ -43,15 +59,16 @@ const schema&
 resolve(const schema& root, const std::string& to, const std::string& path);
 
 /// A schema that allows what both allow.
-schema merged(const schema& root, const schema& a, const schema& b,
-              const std::string& path);
-/// `s` without allOf: all of its parts, merged.
 schema
-merged_all_of(const schema& root, const schema& s, const std::string& path);
+merged(const schema& root, const schema& a, const schema& b,
+       const std::string& path, schema_work& work, std::size_t depth = 0);
+/// `s` without allOf: all of its parts, merged.
+schema merged_all_of(const schema& root, const schema& s,
+                     const std::string& path, schema_work& work);
 
 /// Checks that no value can be allowed by two of these schemas.
 void check_exclusive(const schema& root, const schema& of,
-                     const std::string& path);
+                     const std::string& path, schema_work& work);
 
 /// @pre text is UTF-8
 std::u32string code_points(const std::string& text);

@@ -182,4 +182,57 @@ BOOST_AUTO_TEST_CASE(a_thought_comes_once) {
   BOOST_TEST(!allows(rule, "(<think></think>a)"));
 }
 
+/// Each of these ended a node, or kept a thread busy for ever.
+BOOST_AUTO_TEST_CASE(hostile_schemas_are_refused) {
+  std::string doubled = "{\"$ref\":\"#/$defs/A30\",\"$defs\":{\"A0\":"
+                        "{\"type\":\"string\"}";
+  for (int n = 1; n <= 30; ++n) {
+    const std::string before =
+      "{\"$ref\":\"#/$defs/A" + std::to_string(n - 1) + "\"}";
+    doubled += ",\"A" + std::to_string(n)
+               + "\":{\"type\":\"string\",\"anyOf\":[" + before + "," + before
+               + "]}";
+  }
+  doubled += "}}";
+  std::string branches = "{\"oneOf\":[{\"const\":0}";
+  for (int n = 1; n < 5000; ++n)
+    branches += ",{\"const\":" + std::to_string(n) + "}";
+  branches += "]}";
+  const std::string hostile[] = {
+    doubled, branches,
+    R"({"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"$defs":{
+        "A":{"type":"object","properties":{"x":{"$ref":"#/$defs/A"}}},
+        "B":{"type":"object","properties":{"x":{"$ref":"#/$defs/B"}}}}})",
+    R"({"type":"string","format":1})",
+    R"({"type":"object","properties":{")" + std::string(100'000, 'a')
+      + R"(":{}},"additionalProperties":true})"};
+  for (const std::string& text : hostile)
+    BOOST_TEST_CONTEXT(text.substr(0, 80))
+  BOOST_TEST(!compile_rule(rule_of(rule_kind::json_schema, text)));
+  // What is true allows everything.
+  const auto both =
+    rule_of(rule_kind::json_schema,
+            R"({"type":"object","required":["x"],
+                "allOf":[{"properties":{"x":true}},
+                         {"properties":{"x":{"type":"boolean"}}}]})");
+  BOOST_TEST(allows(both, R"({"x":true})"));
+  BOOST_TEST(!allows(both, R"({"x":1})"));
+}
+
+BOOST_AUTO_TEST_CASE(hostile_grammars_come_to_an_end) {
+  std::string nothing = "root ::= r0 \"b\"\n";
+  for (int n = 0; n < 30; ++n)
+    nothing += "r" + std::to_string(n) + " ::= r" + std::to_string(n + 1) + " r"
+               + std::to_string(n + 1) + "\n";
+  nothing += "r30 ::= \"\"\n";
+  const auto made = compile_rule(rule_of(rule_kind::grammar, nothing));
+  if (made) {
+    core::grammar::stacks all(*made);
+    BOOST_TEST(all.work() < 1'000'000u);
+    static_cast<void>(all.start());
+    BOOST_TEST(all.work() < 1'000'000u);
+  }
+  BOOST_TEST(!compile_rule(rule_of(rule_kind::regex, "(a?){10000}")));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
