@@ -52,7 +52,10 @@ class ServePeers(Serving):
             self.assertEqual(choice["token_ids"], expected, (model, stages))
         for job in jobs:
             done = self.run_shoal("cancel", job["id"], "--name", "one")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            # It may still send the last answers when it is asked.
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, "^(shoal: job .* was asked to end; "
+                                          "waiting for it\n)?$")
 
     def test_streams_survive_the_death_of_their_peers(self):
         names = ("one", "two", "three", "four")
