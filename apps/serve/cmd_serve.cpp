@@ -392,8 +392,10 @@ private:
           "the disk of this node is full, and files of the model have "
           "not gone on to other peers for "
             + std::to_string(room_said_after.count())
-            + " s: waiting (Ctrl-C: end); `" + command_line("status", o_.at)
-            + "` shows the room of each peer");
+            + " s: waiting (Ctrl-C: end). Files of jobs that have ended go "
+              "some minutes later; disk_bytes of `"
+            + command_line("status --json", o_.at)
+            + "` is the room of each peer");
     return !interrupts_.seen();
   }
 
