@@ -75,11 +75,16 @@ public:
       const core::job_id job = job_of(entry.path().filename().string());
       if (job == 0 || running_.contains(job))
         continue;
-      digests all = listed(entry.path() / list_name);
-      for (const core::blob_digest& d : checkpoints(job))
+      digests all, manifests;
+      read_list(entry.path() / list_name, all, manifests);
+      manifests.insert(checkpoints(job).begin(), checkpoints(job).end());
+      for (const core::blob_digest& d : manifests)
         add_files(d, all);
       add_shards(entry.path(), all);
-      if (drop(all) && !kept_.contains(job)) {
+      for (const core::blob_digest& d : manifests)
+        all.erase(d);
+      // Only the manifests say which files there are: they go after them.
+      if (drop(all) && drop(manifests) && !kept_.contains(job)) {
         fs::remove(entry.path() / list_name, error);
         for (const fs::path& list : shard_lists_of(entry.path()))
           fs::remove(list, error);
@@ -169,19 +174,15 @@ private:
   }
 
   /// The lines that remember_blobs wrote: "data <hex>" and "origin <hex>".
-  digests listed(const fs::path& file) const {
-    digests out;
+  static void
+  read_list(const fs::path& file, digests& single, digests& manifests) {
     std::ifstream in = runtime::posix::open_text(file);
     for (std::string kind, hex; in >> kind >> hex;) {
       core::blob_digest d{};
       if (!core::from_hex(hex, d))
         continue;
-      if (kind == "origin")
-        add_files(d, out);
-      else
-        out.insert(d);
+      (kind == "origin" ? manifests : single).insert(d);
     }
-    return out;
   }
 
   /// @returns whether everything that may be removed is gone.

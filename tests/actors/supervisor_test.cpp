@@ -189,6 +189,36 @@ BOOST_AUTO_TEST_CASE(an_ended_job_keeps_its_last_checkpoint_only) {
   BOOST_TEST(complete(of_running, node.blobs()));
 }
 
+/// Files that were too young once stayed for ever: what names them had gone.
+BOOST_AUTO_TEST_CASE(a_manifest_goes_after_its_files) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  core::view v;
+  core::job_entry ended = entry(node, 1);
+  ended.state = core::job_state::cancelled;
+  v.jobs = {ended};
+  const auto first = node.checkpoint(1, 5);
+  node.checkpoint(1, 10);
+  const auto older = [&](const core::blob_digest& d) {
+    const std::string name = core::to_hex(d);
+    fs::last_write_time(node.folder / "blobs" / name.substr(0, 2)
+                          / name.substr(2),
+                        fs::file_time_type::clock::now() - 100s);
+  };
+  older(first);
+  const std::size_t all = node.blobs().list().size();
+  cleaner.clean_up(v); // its file is too young
+  BOOST_TEST(node.blobs().list().size() == all);
+  std::error_code error;
+  const auto read = read_manifest(first, node.blobs());
+  BOOST_TEST_REQUIRE(bool(read));
+  older(read->files[0].digest);
+  older(ended.data);
+  cleaner.clean_up(v);
+  BOOST_TEST(!node.blobs().contains(first));
+  BOOST_TEST(!node.blobs().contains(read->files[0].digest));
+}
+
 BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
   bare_node node;
   job_cleaner cleaner(node.world());
