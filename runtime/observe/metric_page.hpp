@@ -1,7 +1,7 @@
 // runtime/observe/metric_page.hpp -- what Prometheus reads from a node.
 //
-// Whoever has something to count describes it by a table of metric_kind, from which
-// the page and `shoal reference` are made. Names begin with "shoal_" and have base
+// Code that counts something describes it by a table of metric_kind, from which the
+// page and `shoal reference` are made. Names begin with "shoal_" and have base
 // units; a few have the names of vLLM besides, for dashboards that exist.
 //
 // Threads: each object one at a time.
