@@ -256,18 +256,25 @@ rule_of(const openai::generation_options& asked,
   return checked_rule(std::move(rule));
 }
 
-std::uint64_t
-seed_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::uint64_t random) {
-  if (asked.seed)
-    return *asked.seed;
+static std::optional<std::uint64_t> key_number(const runtime::http_request& x) {
   const std::string* const key = x.header("idempotency-key");
   if (!key)
-    return random;
+    return std::nullopt;
   const auto hash = runtime::sha256(std::as_bytes(std::span(*key)));
   std::uint64_t out = 0;
   std::memcpy(&out, hash.data(), sizeof out);
   return out;
+}
+
+std::uint64_t
+seed_of(const runtime::http_request& x, const openai::generation_options& asked,
+        std::uint64_t random) {
+  return asked.seed ? *asked.seed : key_number(x).value_or(random);
+}
+
+std::uint64_t key_of(const runtime::http_request& x,
+                     const openai::generation_options& asked) {
+  return asked.logprobs ? 0 : key_number(x).value_or(0);
 }
 
 std::variant<std::uint64_t, api_error>

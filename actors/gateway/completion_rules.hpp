@@ -76,6 +76,12 @@ std::uint64_t
 seed_of(const runtime::http_request& x, const openai::generation_options& asked,
         std::uint64_t random);
 
+/// Says of requests whether they are one that was sent again: a number of its
+/// Idempotency-Key; 0: it has none, or is told probabilities, which only computing
+/// gives.
+std::uint64_t
+key_of(const runtime::http_request& x, const openai::generation_options& asked);
+
 /// Tokens that the client has from before, by Last-Event-ID.
 /// @param choices  of the answer
 /// @param continues  whether the request's API has a way to go on with a stream

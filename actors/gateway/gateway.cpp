@@ -525,8 +525,11 @@ private:
     r.came = steady_now();
     r.model = model;
     r.version = version;
-    const core::sampling_wish how = asked.how;
-    const checked_rule rule = asked.rule;
+    core::stream_ask like;
+    like.client = std::hash<std::string>{}(x->request().key_name);
+    like.key = asked.key;
+    like.how = asked.how;
+    like.rule = asked.rule;
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
@@ -540,19 +543,14 @@ private:
       log(r, 200, "200");
       return;
     }
-    const std::uint64_t client =
-      std::hash<std::string>{}(x->request().key_name);
     for (std::size_t i = 0; i < r.answer->choices(); ++i) {
-      core::stream_ask& a = r.asks.emplace_back();
-      a.client = client;
+      core::stream_ask& a = r.asks.emplace_back(like);
       a.tokens = r.answer->prompt_of(i);
       a.tokens_max =
         std::max(1u, max_tokens); // the prompt's scores come with it
       a.scored = scored;
       a.ends = model->ends_of(r.answer->request());
-      a.how = how;
-      a.how.seed = how.seed + i % n;
-      a.rule = rule;
+      a.how.seed += i % n;
     }
     requests_.emplace(id, std::move(r));
     ask_streams(id);

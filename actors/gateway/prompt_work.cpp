@@ -109,6 +109,7 @@ private:
                      chat,
                      std::move(prompts),
                      std::get<std::uint64_t>(skip),
+                     key_of(request_, options),
                      std::get<core::sampling_wish>(std::move(how)),
                      format,
                      std::get<checked_rule>(std::move(rule))};

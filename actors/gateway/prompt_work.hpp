@@ -24,6 +24,7 @@ struct text_request {
   bool chat = false; ///< the answer has thoughts and calls apart from its text
   std::vector<completion_prompt> prompts;
   std::uint64_t skip = 0; ///< tokens that the client has
+  std::uint64_t key = 0;  ///< core::stream_ask::key
   core::sampling_wish how;
   openai::answer_format format;                ///< of a chat's answer
   std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none

@@ -29,6 +29,7 @@ refusal batcher::add(sequence_request r) {
     return refusal::too_many;
   sequence s;
   s.left = r.tokens_max;
+  s.begun = r.begun;
   s.came = ++arrivals_;
   const sequence_id id = r.id;
   s.what = std::move(r);
@@ -77,18 +78,17 @@ std::uint64_t batcher::fair_time(client_id c) const {
 
 /// Those of whose prompt something has to be given out, in their turn.
 std::vector<batcher::sequence*> batcher::with_prompt() {
-  std::vector<std::pair<std::tuple<std::int64_t, std::uint64_t, std::uint64_t>,
-                        sequence*>>
-    in_turn;
+  using turn = std::tuple<std::int64_t, bool, std::uint64_t, std::uint64_t>;
+  std::vector<std::pair<turn, sequence*>> in_turn;
   for (auto& [id, s] : all_)
     if (!s.held && !s.what.alone
         && (!s.runs || s.given + 1 < s.what.tokens.size()))
-      in_turn.push_back(
-        {{-std::int64_t(s.what.priority), fair_time(s.what.client), s.came},
-         &s});
+      in_turn.push_back({{-std::int64_t(s.what.priority), !s.begun,
+                          fair_time(s.what.client), s.came},
+                         &s});
   std::ranges::sort(in_turn);
   std::vector<sequence*> out;
-  for (const auto& [turn, s] : in_turn)
+  for (const auto& [its_turn, s] : in_turn)
     out.push_back(s);
   return out;
 }
@@ -317,6 +317,7 @@ batcher::done(const std::vector<sampled_token>& sampled) {
       continue;
     sequence& s = at->second;
     s.what.tokens.push_back(t.token);
+    s.begun = true;
     if (--s.left == 0 || t.last)
       out.push_back(t.id);
   }

@@ -24,9 +24,11 @@
 // B-4: while a pass of a sequence that is to be alone is under way, no other one
 //      is; it takes turns with the passes of all others.
 //
-// Fairness: among sequences of one priority, prompts of the client with the least
-// tokens so far go first (start-time fair queueing: P. Goyal et al., SIGCOMM
-// 1996); within one client, in the order in which they came.
+// Fairness: among sequences of one priority, those whose clients have tokens already
+// (from here before they were preempted, or from elsewhere) go first: who reads
+// waits for less than who has not begun. Then prompts of the client with the least
+// tokens so far (start-time fair queueing: P. Goyal et al., SIGCOMM 1996); within
+// one client, in the order in which they came.
 //
 // Guesses: while few sequences generate and no prompt waits, a row of a sequence
 // that generates may have more tokens behind its last one, which are only guessed
@@ -87,6 +89,7 @@ struct sequence_request {
   /// tokens is wanted from the model, not only the last one.
   bool whole = false;
   bool guessed = true; ///< its next tokens may be
+  bool begun = false;  ///< its client has tokens of it already
 };
 
 enum class refusal : std::uint8_t {
@@ -164,6 +167,7 @@ private:
     sequence_request what;  ///< tokens: also the generated ones
     std::uint32_t left = 0; ///< tokens to be generated
     std::uint64_t came = 0; ///< order of arrival
+    bool begun = false;     ///< its client has tokens
     bool runs = false;      ///< has a table
     bool held = false;
     std::uint64_t began = 0; ///< order in which it got its table

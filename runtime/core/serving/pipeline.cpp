@@ -92,15 +92,23 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
     return;
   }
   const sequence_id id = ++last_id_;
-  const refusal why =
-    batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone,
-                  m.scored, !m.how.counts_tokens() && !m.rule});
+  const std::vector<token_id> more = known(m);
+  std::vector<token_id> tokens = m.tokens;
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  const refusal why = batcher_.add(
+    {id, m.client, m.priority, tokens,
+     m.tokens_max - std::uint32_t(more.size()), m.alone, m.scored,
+     !m.how.counts_tokens() && !m.rule, m.chosen > 0 || !more.empty()});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
   s.key = key;
+  s.asked_by = m.key;
   s.prompt = m.tokens.size();
-  s.tokens = m.tokens;
+  s.tokens = std::move(tokens);
+  for (const token_id t : more)
+    s.told.push_back({t, 0, {}});
+  recalled_ += more.size();
   s.chosen = m.chosen;
   s.ends = m.ends;
   s.how = m.how;
@@ -108,12 +116,54 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   if (m.rule) {
     serve_rule& rule = rules_[id];
     rule = {config_.header, id, *m.rule, {}, m.ends};
-    rule.chosen.assign(m.tokens.end() - std::ptrdiff_t(m.chosen),
-                       m.tokens.end());
+    rule.chosen.assign(s.tokens.begin() + std::ptrdiff_t(s.prompt - m.chosen),
+                       s.tokens.end());
   }
-  streams_.emplace(id, std::move(s));
+  const stream& made = streams_.emplace(id, std::move(s)).first->second;
   ids_.emplace(key, id);
   changed_ = true;
+  if (!more.empty())
+    tell(made, made.prompt);
+}
+
+text_source serving_pipeline::source_of(sequence_id id) const {
+  const stream& s = streams_.at(id);
+  text_source out;
+  out.key = s.asked_by;
+  out.prompt.assign(s.tokens.begin(),
+                    s.tokens.begin() + std::ptrdiff_t(s.prompt - s.chosen));
+  out.ends = s.ends;
+  out.how = s.how;
+  if (const auto at = rules_.find(id); at != rules_.end())
+    out.rule = at->second.rule;
+  return out;
+}
+
+/// What is known of its text behind the request's tokens, but for its last token:
+/// something is left to be chosen.
+std::vector<token_id> serving_pipeline::known(const serve_request& m) const {
+  if (m.key == 0 || m.scored)
+    return {};
+  const auto prompt = m.tokens.end() - std::ptrdiff_t(m.chosen);
+  const text_source of{
+    m.key, {m.tokens.begin(), prompt}, m.ends, m.how, m.rule};
+  std::span<const token_id> longest = texts_.find(of);
+  // Its former gateway may have died without anybody's knowing yet.
+  for (const auto& [id, s] : streams_)
+    if (const std::size_t prompt_size = s.prompt - s.chosen;
+        s.asked_by == m.key && s.tokens.size() - prompt_size > longest.size()
+        && source_of(id) == of)
+      longest = std::span(s.tokens).subspan(prompt_size);
+  while (!longest.empty()
+         && std::ranges::find(m.ends, longest.back()) != m.ends.end())
+    longest = longest.first(longest.size() - 1);
+  if (longest.size() <= m.chosen
+      || !std::equal(prompt, m.tokens.end(), longest.begin()))
+    return {};
+  longest = longest.subspan(m.chosen);
+  longest =
+    longest.first(std::min<std::size_t>(longest.size(), m.tokens_max - 1));
+  return {longest.begin(), longest.end()};
 }
 
 /// Its chosen tokens from a position on, a message's share at a time.
@@ -272,8 +322,13 @@ void serving_pipeline::measure(const given& g) {
 
 void serving_pipeline::forget(sequence_id id) {
   const auto at = streams_.find(id);
-  ids_.erase(at->second.key);
-  if (!at->second.sent.empty())
+  const stream& s = at->second;
+  if (s.asked_by != 0) {
+    const auto chosen = std::ptrdiff_t(s.prompt - s.chosen);
+    texts_.keep(source_of(id), {s.tokens.begin() + chosen, s.tokens.end()});
+  }
+  ids_.erase(s.key);
+  if (!s.sent.empty())
     ended_.push_back(id);
   streams_.erase(at);
   forget_rules();

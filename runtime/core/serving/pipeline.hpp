@@ -11,16 +11,19 @@
 // a request that comes again goes on where it is: its gateway gets the
 //      tokens that it lacks, and it is not held. So a gateway may ask again at
 //      any time.
+//      If its client asks again by another gateway, it goes on there behind what
+//      is known of its text (known_texts.hpp).
 // passes are given to the stages in the order of their numbers, and a pass
 //      stays until its tokens are here; if they do not come it is given again.
 //      A stage computes each number once (stage_tables.hpp).
-// nothing of a stream remains once its end was told, its gateway cancelled
-//      it, or its gateway is no member.
+// nothing of a stream but the text remains once its end was told, its gateway
+//      cancelled it, or its gateway is no member.
 //
 // Threads: none of its own. Pure: a step gives messages to send.
 #pragma once
 
 #include "runtime/core/serving/batcher.hpp"
+#include "runtime/core/serving/known_texts.hpp"
 #include "runtime/core/serving/pass_pace.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 
@@ -76,6 +79,10 @@ public:
   }
   [[nodiscard]] const batcher& work() const noexcept { return batcher_; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
+  /// Tokens that were known when a client asked again.
+  [[nodiscard]] std::uint64_t tokens_known() const noexcept {
+    return recalled_;
+  }
 
 private:
   using stream_key = std::pair<peer_id, std::uint64_t>;
@@ -87,6 +94,7 @@ private:
     std::uint32_t chosen = 0;       ///< drawn before those
     bool wants_scores = false;
     std::vector<served_token> scored; ///< of the prompt behind its first token
+    std::uint64_t asked_by = 0;       ///< the request's key
     std::vector<token_id> ends;
     sampling_wish how;
     std::vector<page_id> sent;         ///< the table as the stages have it
@@ -112,6 +120,8 @@ private:
 
   void refuse(const stream_key& key, std::uint64_t first, refusal why);
   void set_held(sequence_id id, bool held);
+  text_source source_of(sequence_id id) const;
+  std::vector<token_id> known(const serve_request& m) const;
   std::vector<sampled_token> keep(const serve_row& of, const row_result& r);
   void tell(const stream& s, std::size_t from);
   void measure(const given& g);
@@ -136,6 +146,8 @@ private:
   /// Of sequences that are here or in passes under way: one that was lost comes
   /// again also where its stream has ended, or the pass would wait for ever.
   std::map<sequence_id, serve_rule> rules_;
+  known_texts texts_; ///< of those that are not here any more
+  std::uint64_t recalled_ = 0;
   std::vector<std::uint64_t> ended_; ///< since the last pass
   std::deque<given> under_way_;      ///< oldest first
   std::uint64_t done_ = 0;           ///< passes

@@ -128,6 +128,7 @@ void replay::ask(stream_id id, stream& s) {
   m.stream = id;
   m.client = s.ask.client;
   m.priority = s.ask.priority;
+  m.key = s.ask.key;
   m.tokens = s.ask.tokens;
   m.chosen = s.ask.chosen;
   m.tokens_max = s.ask.tokens_max;

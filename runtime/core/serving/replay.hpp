@@ -43,6 +43,7 @@ using stream_id = std::uint64_t;
 struct stream_ask {
   std::uint64_t client = 0;
   std::int32_t priority = 0;
+  std::uint64_t key = 0;        ///< serve_request::key
   std::vector<token_id> tokens; ///< of the prompt, and chosen before
   std::uint32_t chosen = 0;     ///< those at the end that were chosen
   std::uint32_t tokens_max = 1; ///< to be chosen from here on; at least 1

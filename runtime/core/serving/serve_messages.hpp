@@ -115,9 +115,12 @@ inline constexpr auto token_limit() {
 /// have come meanwhile, it asks for those after them.
 struct serve_request {
   job_header header;
-  std::uint64_t stream = 0;     ///< of its gateway
-  std::uint64_t client = 0;     ///< for fairness
-  std::int32_t priority = 0;    ///< higher ones go first
+  std::uint64_t stream = 0;  ///< of its gateway
+  std::uint64_t client = 0;  ///< for fairness
+  std::int32_t priority = 0; ///< higher ones go first
+  /// Equal if a client sends its request again, to any gateway; 0: it does not.
+  /// Then what was chosen comes without probabilities (known_texts.hpp).
+  std::uint64_t key = 0;
   std::vector<token_id> tokens; ///< of the prompt, and chosen so far
   std::uint32_t chosen = 0;     ///< those at the end that were chosen
   std::uint32_t tokens_max = 1; ///< to be chosen from here on
@@ -136,6 +139,7 @@ void fields(auto& v, of<serve_request> auto& x) {
   v("stream", x.stream);
   v("client", x.client);
   v("priority", x.priority, within(-100, 100));
+  v("key", x.key);
   v("tokens", x.tokens, list_of(serving::tokens_max, token_limit()));
   v("chosen", x.chosen, at_most(serving::tokens_max));
   v("tokens_max", x.tokens_max, at_most(serving::tokens_max));

@@ -140,6 +140,45 @@ BOOST_AUTO_TEST_CASE(higher_priorities_go_first) {
   BOOST_TEST(b.next()->rows.front().id == 2u);
 }
 
+/// Whose client reads already goes before prompts of clients with fewer tokens.
+BOOST_AUTO_TEST_CASE(what_has_begun_elsewhere_goes_first) {
+  batcher b(limits(64, 16));
+  (void)b.add(request(1, 16, 2, 1));
+  (void)b.add(request(2, 16, 2, 2));
+  sequence_request begun = request(3, 16, 2, 1);
+  begun.begun = true;
+  (void)b.add(begun);
+  const auto p = b.next();
+  BOOST_REQUIRE(p);
+  BOOST_TEST(row_of(*p, 3));
+  (void)b.add(request(4, 16, 2, 3, 1)); // of a higher priority
+  b.done(sampled(*p));
+  const auto next = b.next();
+  BOOST_REQUIRE(next);
+  BOOST_TEST(row_of(*next, 4));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_preempted_goes_on_before_others_begin) {
+  batcher b(limits(3));
+  (void)b.add(request(1, 16, 20, 1));
+  (void)b.add(request(2, 15, 20, 1));
+  auto p = b.next();
+  for (int i = 0; i < 40 && b.present().preempted == 0; ++i) {
+    b.done(sampled(*p));
+    p = b.next();
+    BOOST_REQUIRE(p);
+  }
+  BOOST_REQUIRE(b.present().preempted == 1u);
+  (void)b.add(request(3, 1, 1, 2)); // whose client has had nothing
+  while (row_of(*p, 1)) {
+    b.done(sampled(*p));
+    p = b.next();
+    BOOST_REQUIRE(p);
+  }
+  BOOST_REQUIRE(!p->rows.empty());
+  BOOST_TEST(p->rows[0].id == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(the_youngest_gives_its_pages_to_the_oldest) {
   batcher b(limits(5));
   (void)b.add(request(1, 30, 20));

@@ -123,6 +123,75 @@ BOOST_AUTO_TEST_CASE(a_rule_comes_with_what_was_chosen_before) {
   BOOST_TEST((all<serve_pass>(again) == passes));
 }
 
+/// A client that asks another gateway gets the tokens that are known at once; only
+/// those behind them are chosen.
+BOOST_AUTO_TEST_CASE(a_text_goes_on_where_its_client_asks_again) {
+  const peer_id other = peer(3);
+  for (const bool gone : {false, true}) {
+    one_stage s;
+    (void)s.p.set_members({me, gateway, other}, 0);
+    serve_request asked;
+    asked.key = 9;
+    serve_pass pass = s.ask(asked, 4);
+    const std::uint64_t id = pass.rows.front().sequence;
+    for (const token_id t : {21, 22, 23}) {
+      const auto sent =
+        s.p.take(me, serve_chosen{under, pass.number, {result(id, t)}}, 2);
+      const auto passes = all<serve_pass>(sent);
+      BOOST_REQUIRE(passes.size() == 1u);
+      pass = passes.front();
+    }
+    if (gone)
+      (void)s.p.set_members({me, other}, 3);
+    asked.header = under;
+    asked.stream = 40;
+    asked.tokens = text(4);
+    asked.tokens_max = 10;
+    asked.ends = {7};
+    for (const bool same : {false, true}) {
+      ++asked.stream;
+      asked.how.seed = same ? 0 : 1;
+      const auto news = all<serve_news>(s.p.take(other, asked, 4));
+      std::vector<token_id> told;
+      for (const serve_news& n : news)
+        for (const stream_news& of : n.streams)
+          if (of.stream == asked.stream)
+            for (const served_token& t : of.tokens)
+              told.push_back(t.token);
+      BOOST_TEST(told
+                   == (same ? std::vector<token_id>{21, 22, 23}
+                            : std::vector<token_id>()),
+                 boost::test_tools::per_element());
+    }
+    // The row of what goes on has the known tokens behind the prompt.
+    const auto sent = s.p.take(me, serve_chosen{under, pass.number, {}}, 5);
+    const auto passes = all<serve_pass>(sent);
+    BOOST_REQUIRE(passes.size() == 1u);
+    const auto row =
+      std::ranges::find_if(passes[0].rows, [](const serve_row& r) {
+        return !r.tokens.empty() && r.tokens.back() == 23;
+      });
+    BOOST_REQUIRE((row != passes[0].rows.end()));
+    BOOST_TEST((row->first + row->tokens.size() == 7u));
+    BOOST_REQUIRE(row->choice);
+    BOOST_TEST(row->choice->drawn == 3u);
+    BOOST_TEST(s.p.tokens_known() == 3u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(known_texts_have_a_limit) {
+  known_texts k;
+  const std::vector<token_id> long_text(known_texts::tokens_max / 2);
+  for (std::uint64_t key = 1; key <= 3; ++key)
+    k.keep({key, {1, 2}, {}, {}, {}}, long_text);
+  BOOST_TEST(k.tokens() <= known_texts::tokens_max);
+  BOOST_TEST(k.find({1, {1, 2}, {}, {}, {}}).empty());
+  BOOST_TEST(k.find({3, {1, 2}, {}, {}, {}}).size() == long_text.size());
+  BOOST_TEST(k.find({3, {1, 3}, {}, {}, {}}).empty());
+  k.keep({0, {1}, {}, {}, {}}, {5});
+  BOOST_TEST(k.find({0, {1}, {}, {}, {}}).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_text_ends_where_its_rule_leaves_nothing_to_add) {
   for (const bool has_token : {true, false}) {
     one_stage s;

@@ -1,7 +1,33 @@
-// tests/runtime/core/serving/serving_world.cpp -- what must be so in the end.
+// tests/runtime/core/serving/serving_world.cpp -- deaths, and what must be so in the end.
 #include "tests/runtime/core/serving/serving_world.hpp"
 
 namespace shoal::core::serving_sim {
+
+void world::kill(peer_id who) {
+  ++deaths;
+  alive_.erase(who);
+  nodes_.erase(who);
+  std::erase_if(watchers_, [&](const auto& w) { return w.first.first == who; });
+  std::erase_if(headers_, [&](const auto& h) { return h.first.first == who; });
+  std::erase_if(queues_, [&](const auto& q) {
+    return q.first.first == who || q.first.second == who;
+  });
+  std::vector<stream_id> cut; // some of them ask before the others know
+  for (const auto& [id, at] : home_)
+    if (at == who && !asked_[id].cancelled)
+      cut.push_back(id);
+  for (const stream_id id : cut)
+    asked_[id].cancelled = true;
+  const auto before = std::ranges::stable_partition(
+    cut, [&](stream_id) { return below(2) == 0; });
+  for (auto at = cut.begin(); at != before.begin(); ++at)
+    ask_again(*at);
+  ++epoch_;
+  place_islands();
+  for (const stream_id id : before)
+    if (below(4) != 0) // the others are gone with it
+      ask_again(id);
+}
 
 void world::check() {
   for (const auto& [id, a] : asked_) {
@@ -41,6 +67,7 @@ void world::check() {
       reused += p.work().present().reused;
       guessed += p.work().present().guessed;
       accepted += p.work().present().accepted;
+      known += p.tokens_known();
       if (model_.window != 0)
         reused_windows += p.work().present().reused;
       if (p.streams() != 0

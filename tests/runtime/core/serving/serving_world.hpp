@@ -113,7 +113,7 @@ public:
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
                 reused_windows = 0, ended = 0, scored = 0, guessed = 0,
                 accepted = 0, retries = 0, expelled = 0, ill_expelled = 0,
-                complete = 0;
+                complete = 0, known = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -428,6 +428,7 @@ private:
       return;
     stream_ask a;
     a.client = below(3);
+    a.key = 1 + below(4); // those of some are equal by chance
     a.priority = std::int32_t(below(2));
     // Many begin alike, so that pages are shared.
     const std::size_t length = 1 + below(60);
@@ -445,11 +446,22 @@ private:
     if (ails_ == ailment::none && below(8) == 0)
       a.rule = std::make_shared<text_rule>(
         text_rule{rule_kind::regex, std::vector<std::byte>(below(6))});
+    ask_anywhere(a);
+  }
+
+  void ask_anywhere(const stream_ask& a) {
     const stream_id id = asked_.size() + 1;
     const auto at = std::next(alive_.begin(), long(below(alive_.size())));
     home_[id] = *at;
     asked_[id].ask = a;
     emit(*at, nodes_.at(*at).gateway.at(0).accept(id, a, now_));
+  }
+
+  /// A client whose gateway has died, or that was cut off, asks another one.
+  void ask_again(stream_id id) {
+    asked_[id].cancelled = true;
+    if (asked_[id].end == stream_end::none && !alive_.empty())
+      ask_anywhere(stream_ask(asked_[id].ask));
   }
 
   void set_held(stream_id id, bool held) {
@@ -458,23 +470,7 @@ private:
       emit(home_[id], nodes_.at(home_[id]).gateway.at(0).hold(id, held));
   }
 
-  void kill(peer_id who) {
-    ++deaths;
-    alive_.erase(who);
-    nodes_.erase(who);
-    std::erase_if(watchers_,
-                  [&](const auto& w) { return w.first.first == who; });
-    std::erase_if(headers_,
-                  [&](const auto& h) { return h.first.first == who; });
-    std::erase_if(queues_, [&](const auto& q) {
-      return q.first.first == who || q.first.second == who;
-    });
-    for (auto& [id, at] : home_)
-      if (at == who) // its clients are gone with it
-        asked_[id].cancelled = true;
-    ++epoch_;
-    place_islands();
-  }
+  void kill(peer_id who);
 
   void step(bool may_begin) {
     switch (below(24)) {
@@ -508,6 +504,8 @@ private:
         if (below(4) == 0 && alive_.contains(home_[id])) {
           asked_[id].cancelled = true;
           emit(home_[id], nodes_.at(home_[id]).gateway.at(0).cancel(id));
+          if (below(4) == 0)
+            ask_again(id);
         } else {
           set_held(id, below(2) == 0);
         }
