@@ -34,8 +34,9 @@ public:
   using digest = core::blob_digest;
 
   /// What passes may take this share of the machine's memory, at least
-  /// store::memory_bytes_max.
-  static constexpr std::uint64_t passing_share = 4;
+  /// store::memory_bytes_max: a layer passes at a time, and it lies in memory twice
+  /// while it is read.
+  static constexpr std::uint64_t passing_share = 2;
 
   /// The disk may refuse this one.
   void need(const digest& d) {
