@@ -19,7 +19,7 @@ SHAPES = {  # layers, width, heads, key-value heads, hidden, vocabulary
 F32 = (0, 1, 4)
 TYPES = {"BF16": (30, 1, 2, 32), "Q8_0": (8, 32, 34, 7), "Q4_0": (2, 32, 18, 2)}
 ALIGNMENT = 32
-CONTEXT = 2048
+CONTEXT = 4608
 U32, I32, FLOAT, TEXT, ARRAY = 4, 5, 6, 8, 9
 PIECE = 1 << 20  # blocks that are repeated
 

@@ -1,6 +1,6 @@
-# tests/rdma/train_test.py -- two nodes train over verbs, in a VM.
+# tests/rdma/rdma_test.py -- two nodes train and serve over verbs, in a VM.
 #
-# Usage: tools/rdma-vm python3 tests/rdma/train_test.py PROGRAM
+# Usage: tools/rdma-vm python3 tests/rdma/rdma_test.py PROGRAM
 # What silently went another way has failed: the devices count the packets that
 # they send.
 import json
@@ -8,9 +8,11 @@ import pathlib
 import signal
 import sys
 import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "apps"))
-from support import DEADLINE_S, World, main, numbers  # noqa: E402
+from support import DEADLINE_S, TINY_RUN, World, main, numbers  # noqa: E402
 
 
 def packets():
@@ -84,6 +86,47 @@ class Rdma(World):
             self.assertGreater(jobs[0]["sent_bytes"], 0)
             self.assertGreater(jobs[0]["received_bytes"], 0)
             self.assertNotIn("shm", moved)
+        for node in nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def answer(self, address):
+        """The text of a stream, once the model is ready."""
+        body = json.dumps({"model": "m", "prompt": "The herring",
+                           "max_tokens": 12, "temperature": 0}).encode()
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                with urllib.request.urlopen(urllib.request.Request(
+                        f"http://{address}/v1/completions", body,
+                        {"Content-Type": "application/json"})) as got:
+                    return json.loads(got.read())["choices"][0]["text"]
+            except (urllib.error.HTTPError, urllib.error.URLError) as error:
+                self.assertLess(time.monotonic(), deadline, error)
+
+    def test_weights_and_hidden_states_of_a_served_model_go_over_rdma(self):
+        run = self.write("wide.toml", TINY_RUN.replace(
+            "hidden_size = 32", "hidden_size = 256").replace(
+            "intermediate_size = 48", "intermediate_size = 1024"))
+        self.succeed("init", run, "--out", "model")
+        weights = (self.folder / "model" / "model.safetensors").stat().st_size
+        alone = self.start("serve", "model", "--as", "m", "--http",
+                           "127.0.0.1:0", "--threads", 1)
+        line = alone.wait_line(lambda line: " is served at http://" in line)
+        expected = self.answer(line.split("http://")[1].split("/")[0])
+        self.assertEqual(alone.end(signal.SIGINT), 130)
+        nodes = self.two_nodes()
+        before = packets()
+        self.succeed("serve", "model", "--as", "m", "--stages", 2, "--detach",
+                     "--name", "one")
+        status = json.loads(self.succeed("status", "--json", "--name", "one"))
+        self.assertEqual(self.answer(status["http"]), expected)
+        sent = [now - then for now, then in zip(packets(), before)]
+        print("bytes of weights:", weights, "RDMA packets sent:", *sent)
+        # The other peer's half of the layers, in packets of 4 KiB at most.
+        self.assertGreater(sent[0], weights // 4 // 4096)
+        moved = {m["fabric"]: m for m in self.pair("one")["moved"]}
+        self.assertGreater(moved["rdma"]["sent_bytes"], weights // 4)
+        self.assertNotIn("shm", moved)
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
