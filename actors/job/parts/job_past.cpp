@@ -5,6 +5,16 @@
 #include <cmath>
 
 namespace shoal::actors {
+namespace {
+
+/// Events of earlier releases have no count of bad steps.
+std::uint32_t bad_steps_of(const runtime::job_event& e) {
+  if (std::isfinite(e.loss) && std::isfinite(e.grad_norm))
+    return 0;
+  return std::clamp(e.bad_steps, 1u, core::bad_steps_max);
+}
+
+} // namespace
 
 job_past past_of(const std::vector<runtime::job_event>& events,
                  std::uint32_t island, std::uint64_t interval) {
@@ -16,15 +26,8 @@ job_past past_of(const std::vector<runtime::job_event>& events,
     if (is_step(e)
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
-      out.last = {{e.step, e.epoch},
-                  e.loss,
-                  e.grad_norm,
-                  e.peers,
-                  1,
-                  e.data,
-                  std::isfinite(e.loss) && std::isfinite(e.grad_norm)
-                    ? 0
-                    : std::min(out.last.bad + 1, core::bad_steps_max)};
+      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data,
+                  bad_steps_of(e)};
   // Steps far above the newest one were run before a loss that was accepted.
   for (const runtime::job_event& e : events)
     if (is_step(e) && e.step <= out.last.version.step + interval)
