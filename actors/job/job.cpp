@@ -3,6 +3,7 @@
 #include "actors/job/job.hpp"
 
 #include "actors/job/job_actor.hpp"
+#include "actors/job/parts/job_past.hpp"
 #include "kernels/backend.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/plan.hpp"
@@ -45,28 +46,10 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
   out.max_bad_steps = std::uint32_t(w.run.max_bad_steps);
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
-  // The events that an earlier process of this peer has reported.
-  auto events = c.node->log().read_all(c.entry.id);
-  std::erase_if(
-    events, [&](const runtime::job_event& e) { return e.island != c.island; });
-  for (const runtime::job_event& e : events)
-    if (e.kind == runtime::job_event_kind::step
-        && std::pair(e.epoch, e.step)
-             > std::pair(out.last.version.made, out.last.version.step))
-      out.last = {{e.step, e.epoch},
-                  e.loss,
-                  e.grad_norm,
-                  e.peers,
-                  1,
-                  e.data,
-                  std::isfinite(e.loss) && std::isfinite(e.grad_norm)
-                    ? 0
-                    : std::min(out.last.bad + 1, core::bad_steps_max)};
-  // Steps far above the newest one were run before a loss that was accepted.
-  for (const runtime::job_event& e : events)
-    if (e.kind == runtime::job_event_kind::step
-        && e.step <= out.last.version.step + out.checkpoint_every)
-      out.top = std::max(out.top, e.step);
+  const job_past past =
+    past_of(c.node->log().read_all(c.entry.id), c.island, out.checkpoint_every);
+  out.last = past.last;
+  out.top = past.top;
   return out;
 }
 

@@ -111,6 +111,7 @@ bool read_numbers(const json& line, job_event& event) {
          && read(line, "bubble_percent", event.bubble)
          && read(line, "computing_seconds", event.computing_s)
          && read(line, "reducing_seconds", event.reducing_s)
+         && read(line, "bad_steps", event.bad_steps)
          && read(line, "peers", event.peers)
          && read(line, "island", event.island)
          && read(line, "unix_ms", event.unix_ms);
@@ -175,6 +176,11 @@ const std::vector<event_row>& rows() {
      {"grad_norm", "number or null", "",
       "of all gradients, before they are clipped",
       [](e s) { return json_value(s.grad_norm); }}},
+    {step,
+     {"bad_steps", "whole number, optional", "",
+      "steps in a row, up to this one, that were not applied, as their loss or "
+      "norm was not finite; left out for 0",
+      [](e s) { return unless(0u, s.bad_steps); }}},
     {step,
      {"lr", "number", "", "learning rate of the step",
       [](e s) { return json_value(s.lr); }}},

@@ -48,8 +48,9 @@ struct job_event {
   double reducing_s = 0;  ///< and from there until all was reduced
   std::uint32_t peers = 0;
   std::uint64_t data = 0; ///< of a step: digest of its samples; 0: not known
-  std::string text;       ///< plan, path, reason
-  std::string cause;      ///< of a failure, or of another view's plan
+  std::uint32_t bad_steps = 0; ///< of a step: as step_record::bad
+  std::string text;            ///< plan, path, reason
+  std::string cause;           ///< of a failure, or of another view's plan
   bool waits = false; ///< no step ends until what the text says has happened
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
@@ -69,6 +70,7 @@ void fields(auto& v, core::of<job_event> auto& x) {
   v("reducing_s", x.reducing_s);
   v("peers", x.peers);
   v("data", x.data);
+  v("bad_steps", x.bad_steps);
   v("text", x.text, core::cleaned_lines_of(event_text_bytes_max));
   v("cause", x.cause, core::cleaned_text_of(core::limits::job_cause_bytes_max));
   v("waits", x.waits);

@@ -1,6 +1,7 @@
 // tests/actors/job_parts_test.cpp -- the parts of a job actor, each alone; those
 // for checkpoints are in job_saving_test.cpp.
 #include "actors/job/parts/job_evaluation.hpp"
+#include "actors/job/parts/job_past.hpp"
 #include "actors/job/parts/job_remarks.hpp"
 #include "actors/job/parts/job_text.hpp"
 #include "actors/job/parts/unit_moves.hpp"
@@ -131,6 +132,66 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_logged_with_the_reason) {
   BOOST_TEST(part.last_step() == 5u);
   BOOST_REQUIRE(p.log.all.size() == 2u);
   BOOST_TEST(p.log.all[1].text.starts_with("step 5 is not applied: its loss"));
+}
+
+/// Of a peer that was no member meanwhile, or had to go back.
+BOOST_AUTO_TEST_CASE(bad_steps_in_a_row_are_known_though_the_log_lacks_some) {
+  using version = core::state_version;
+  struct logged {
+    version at;
+    std::uint32_t bad;
+  };
+  for (const std::vector<logged>& steps : std::vector<std::vector<logged>>{
+         {{{8, 10}, 1}, {{8, 15}, 1}},
+         {{{8, 10}, 1}, {{9, 10}, 2}, {{9, 15}, 1}},
+         {{{5, 1}, 1}, {{7, 1}, 1}},
+         {{{5, 1}, 1}, {{7, 1}, 3}},
+         {{{5, 1}, 0}, {{9, 1}, 4}},
+         {{{5, 1}, 2}, {{6, 1}, 0}}}) {
+    network wire;
+    job_peer p(wire, 0);
+    actors::job_remarks part(p.here);
+    for (const logged& step : steps) {
+      core::step_record r;
+      r.version = step.at;
+      r.loss = step.bad > 0 ? std::nan("") : 2.5;
+      r.bad = step.bad;
+      part.log_step(r, 0);
+    }
+    const core::step_record last = actors::past_of(p.log.all, 0, 5).last;
+    BOOST_TEST((last.version == steps.back().at));
+    BOOST_TEST(last.bad == steps.back().bad);
+  }
+}
+
+/// Events of earlier releases have no count.
+BOOST_AUTO_TEST_CASE(a_bad_step_counts_once_if_its_event_says_no_more) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::step;
+  e.step = 3;
+  BOOST_TEST(actors::past_of({e}, 0, 5).last.bad == 0u);
+  e.loss = std::nan("");
+  BOOST_TEST(actors::past_of({e}, 0, 5).last.bad == 1u);
+}
+
+/// Another island, and steps before a loss of more than an interval.
+BOOST_AUTO_TEST_CASE(the_largest_step_of_the_past_is_no_lost_one) {
+  std::vector<runtime::job_event> events;
+  const auto add = [&](std::uint64_t step, std::uint64_t epoch,
+                       std::uint32_t island) {
+    runtime::job_event& e = events.emplace_back();
+    e.kind = runtime::job_event_kind::step;
+    e.step = step;
+    e.epoch = epoch;
+    e.island = island;
+  };
+  add(40, 1, 0);
+  add(13, 2, 0);
+  add(9, 3, 0);
+  add(70, 8, 1);
+  const actors::job_past past = actors::past_of(events, 0, 5);
+  BOOST_TEST((past.last.version == core::state_version{9, 3}));
+  BOOST_TEST(past.top == 13u);
 }
 
 // The text.

@@ -160,6 +160,7 @@ void job_remarks::log_step(const core::step_record& r, std::uint32_t bubble) {
   e.loss = r.loss;
   e.grad_norm = r.grad_norm;
   e.data = r.data;
+  e.bad_steps = r.bad;
   e.lr = runtime::learning_rate(here_.run(), std::int64_t(e.step));
   e.tokens = e.step * here_.world->tokens_per_step();
   e.tokens_per_s = here_.took.whole > 0 ? double(here_.world->tokens_per_step())

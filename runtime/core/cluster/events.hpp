@@ -22,12 +22,18 @@ struct view_record {
   bool seated = false;
   std::vector<view> former; ///< last views of shoals that dissolved while we
                             ///< knew them, or that removed us
+  /// If `current` dissolves its shoal: the jobs on its list until then, and
+  /// those that it had taken off. The peer brings both to the next shoal.
+  std::vector<job_entry> given_up{};
+  std::vector<job_id> given_up_removed{};
   friend bool operator==(const view_record&, const view_record&) = default;
 };
 void fields(auto& v, of<view_record> auto& x) {
   v("current", x.current);
   v("seated", x.seated);
   v("former", x.former, list_of(former_max));
+  v("given_up", x.given_up, list_of(jobs_max));
+  v("given_up_removed", x.given_up_removed, list_of(jobs_removed_max));
 }
 
 /// The vote for the successor of view `base`. It counts only beside a

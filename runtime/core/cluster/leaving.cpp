@@ -97,7 +97,7 @@ void impl::keep_former(const view& v) {
     return;
   former_.remember(v);
   if (!config_.embedded)
-    out_->push_back(persist{view_record{view_, seated_, former_.views()}});
+    out_->push_back(persist{record()});
 }
 
 /// Of the shoal that goes on without us only the jobs that have ended are kept,

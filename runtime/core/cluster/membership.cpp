@@ -151,6 +151,8 @@ void membership::impl::on(const start& e) {
           "Move the data directories of this shoal away");
   seated_ = e.stored.view->seated;
   former_.restore(e.stored.view->former);
+  given_up_ = e.stored.view->given_up;
+  given_up_removed_ = e.stored.view->given_up_removed;
   agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
   detector_.follow(view_, now_);
   detector_.be_patient_until(now_ + config_.suspect_floor);

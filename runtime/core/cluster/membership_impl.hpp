@@ -89,6 +89,7 @@ struct membership::impl {
   // views.cpp
   void adopt(view v);
   void install(view v, bool seated_now);
+  [[nodiscard]] view_record record() const;
   parting who_parts(const view& next, bool seated_next) const;
   void found_alone(std::vector<job_entry> jobs = {},
                    std::vector<assignment> previous = {},

@@ -98,6 +98,15 @@ impl::parting impl::who_parts(const view& next, bool seated_next) const {
   return out;
 }
 
+view_record impl::record() const {
+  view_record out{view_, seated_, former_.views()};
+  if (view_.dissolved_into) {
+    out.given_up = given_up_;
+    out.given_up_removed = given_up_removed_;
+  }
+  return out;
+}
+
 void impl::install(view v, bool seated_now) {
   bool was_seated = seated_;
   bool ends = v.dissolved_into.has_value();
@@ -127,8 +136,7 @@ void impl::install(view v, bool seated_now) {
            && find_member(before, config_.self.id.peer) == nullptr)
     former_.remember(before); // it removed us: perhaps only we know that view
   if (!config_.embedded)
-    out_->push_back(
-      persist{view_record{view_, seated_, former_.views()}}); // C-3
+    out_->push_back(persist{record()}); // C-3
   agreement_.follow(view_, seated_, nullptr);
   detector_.follow(view_, now_);
   if (!parted.others.empty()) // they wait to hear that we know

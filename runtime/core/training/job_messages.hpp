@@ -85,6 +85,9 @@ void fields(auto& v, of<unit_digest> auto& x) {
   v("digest", x.digest);
 }
 
+/// The most bad steps in a row that a job may allow.
+inline constexpr std::uint32_t bad_steps_max = 1'000'000;
+
 /// Sent to all participants when all buckets of this step are reduced here: the
 /// commit vote. Participants that share a unit send equal sums.
 struct vote {
@@ -106,6 +109,7 @@ struct vote {
   bool unable = false;  ///< its disk refuses them: another holder is to write
   std::uint64_t checkpoint_lag = 0;   ///< from the publisher; 0: unknown
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
+  std::uint32_t bad_before = 0;       ///< step_record::bad of the step before
   friend bool operator==(const vote&, const vote&) = default;
 };
 void fields(auto& v, of<vote> auto& x) {
@@ -123,10 +127,8 @@ void fields(auto& v, of<vote> auto& x) {
   v("unable", x.unable);
   v("checkpoint_lag", x.checkpoint_lag, at_most(epoch_max));
   v("digests", x.digests, list_of(job_units_max));
+  v("bad_before", x.bad_before, at_most(bad_steps_max));
 }
-
-/// The most bad steps in a row that a job may allow.
-inline constexpr std::uint32_t bad_steps_max = 1'000'000;
 
 /// A committed step.
 struct step_record {

@@ -39,12 +39,8 @@ record_of(const state_version& v, const island_place& place,
   for (const replica_place& r : place.replicas)
     microbatches = std::max(microbatches, r.last_microbatch);
   std::optional<step_record> r = tally(votes, blocks, microbatches);
-  if (!r)
-    return r;
-  r->version = v;
-  for (auto& [peer, s] : seals)
-    if (r->bad == 1 && s.last.replicas > 0 && s.last.version.step + 1 == v.step)
-      r->bad += s.last.bad;
+  if (r)
+    r->version = v;
   return r;
 }
 
@@ -307,7 +303,9 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
   r.replicas = 1; // the caller sets the number
   if (head->samples.size() == microbatches)
     r.data = digest_of_step(head->samples);
-  r.bad = std::isfinite(r.loss) && std::isfinite(r.grad_norm) ? 0 : 1;
+  r.bad = std::isfinite(r.loss) && std::isfinite(r.grad_norm)
+            ? 0
+            : std::min(head->bad_before + 1, bad_steps_max);
   return r;
 }
 

@@ -349,8 +349,11 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
   BOOST_TEST(from_json_line(to_json_line(v), back));
   BOOST_TEST(back.cause == "b is gone");
   e.loss = std::nan("");
+  e.bad_steps = 3;
+  BOOST_TEST(to_json_line(e).find(R"("bad_steps":3,)") != std::string::npos);
   BOOST_TEST(from_json_line(to_json_line(e), back));
   BOOST_TEST(std::isnan(back.loss));
+  BOOST_TEST(back.bad_steps == 3u);
   for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
                           R"({"event":3})", R"({"event":"step","digest":"x"})"})
     BOOST_TEST(!from_json_line(bad, back), bad);

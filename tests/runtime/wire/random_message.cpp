@@ -104,6 +104,7 @@ job_event random_message::event() {
   e.bubble = real();
   e.computing_s = real();
   e.reducing_s = real();
+  e.bad_steps = 3;
   e.peers = 4;
   e.text = text();
   e.cause = text();

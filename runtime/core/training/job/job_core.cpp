@@ -431,7 +431,8 @@ void job_core::on(const job_event::prepared& e) {
                e.writing || rounds_.publishing(duty_, current_),
                e.unable,
                rounds_.lag(),
-               e.digests};
+               e.digests,
+               bad_run_};
   held_.hashed(e.digests);
   if (!running)
     return;
@@ -475,8 +476,6 @@ void job_core::commit_if_voted() {
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;
-  if (r->bad > 0)
-    r->bad += bad_run_;
   bad_run_ = r->bad;
   act(job_action::apply{current_, applied_norm(*r), applying_units_});
   progress measured;

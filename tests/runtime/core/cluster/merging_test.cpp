@@ -126,6 +126,53 @@ BOOST_AUTO_TEST_CASE(ended_jobs_outlast_a_shoal_that_is_founded_on_the_way) {
   BOOST_TEST(find_job(a.core->current(), 6) == nullptr);
 }
 
+// The peer of a shoal that has dissolved starts again before it is admitted; it
+// may have to found another one first.
+BOOST_AUTO_TEST_CASE(lists_of_jobs_outlast_a_restart_between_two_shoals) {
+  for (const bool first : {true, false})
+    for (const bool founds : {true, false}) {
+      pair_of_nodes w;
+      w.begin(w.a);
+      w.begin(w.b);
+      for (node* n : {&w.a, &w.b})
+        for (const job_id id : {job_id{5}, job_id{6}, 10 + n->c.seed}) {
+          job_entry j;
+          j.id = id;
+          w.give(*n, submit_job{j});
+          w.give(*n, set_job_state{id, job_state::done, 30});
+          w.run(10 * ms);
+        }
+      w.give(first ? w.a : w.b, remove_job{6});
+      w.link();
+      while (w.a.count<dissolved>() + w.b.count<dissolved>() == 0)
+        w.run(ms);
+      node& guest = w.a.count<dissolved>() > 0 ? w.a : w.b;
+      node& host = &guest == &w.a ? w.b : w.a;
+      w.linked = false;
+      w.wire.clear();
+      w.give(host, peer_down{guest.c.self.id.peer});
+      guest.c.seed += 10; // another name, if it founds a shoal
+      w.begin(guest);
+      w.run(founds ? 5000 * ms : ms);
+      BOOST_TEST((guest.core->phase() == phase::member) == founds);
+      w.link();
+      w.run(5000 * ms);
+      BOOST_TEST(w.together());
+      for (const job_id id : {5, 11, 12})
+        BOOST_TEST(find_job(host.core->current(), id) != nullptr, "job " << id);
+      BOOST_TEST(find_job(host.core->current(), 6) == nullptr);
+      // What it has brought is not brought again.
+      w.give(host, remove_job{5});
+      w.run(100 * ms);
+      w.begin(guest);
+      w.give(host, peer_down{guest.c.self.id.peer});
+      w.link();
+      w.run(5000 * ms);
+      BOOST_TEST(w.together());
+      BOOST_TEST(find_job(host.core->current(), 5) == nullptr);
+    }
+}
+
 // Whichever of them is the first to start again.
 BOOST_AUTO_TEST_CASE(ended_jobs_are_known_after_all_have_left) {
   begin(a);

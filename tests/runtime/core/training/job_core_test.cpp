@@ -288,6 +288,22 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_counts_but_changes_nothing) {
   BOOST_TEST(all<act::committed>(out)[0].record.bad == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_vote_says_how_many_such_steps_came_before) {
+  const island_place a = make_place(1, 1);
+  job_core core = started(a, 1, [](job_config& c) { c.total_steps = 9; });
+  const auto prepare = [&](std::uint64_t n) {
+    static_cast<void>(step_with(core, a, n, nan));
+  };
+  prepare(1);
+  prepare(2);
+  static_cast<void>(core.step(show(make_place(1, 1, 3)), 0));
+  static_cast<void>(core.step(make_prepared(a, 1, 1, 3), 0));
+  static_cast<void>(core.step(ev::halted{digest(make_place(1, 1, 3))}, 0));
+  const seal& own = core.seals().at(peer(1));
+  BOOST_TEST((own.prepared == state_version{3, 2}));
+  BOOST_TEST(own.prepared_vote.bad_before == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(too_many_such_steps_in_a_row_end_the_job) {
   const island_place a = make_place(1, 1);
   job_core core = started(a, 1, [](job_config& c) {
@@ -321,9 +337,30 @@ BOOST_AUTO_TEST_CASE(bad_steps_in_a_row_are_counted_through_a_resume) {
   s.prepared_vote.losses = {nan, 1, 1, 1};
   for (std::uint32_t u = 0; u < 3; ++u)
     s.prepared_vote.units.push_back({u, 0.5});
+  s.prepared_vote.bad_before = 3;
   d = decide_resume(a, 1, 0, 0, {{peer(1), s}});
   BOOST_TEST(d.version.step == 7u);
   BOOST_TEST(d.record.bad == 4u);
+  s.last.replicas = 0; // it went back to that step, and has no record of it
+  d = decide_resume(a, 1, 0, 0, {{peer(1), s}});
+  BOOST_TEST(d.record.bad == 4u);
+}
+
+/// Peer 2 was stopped, and knows bad steps that the run went back behind.
+BOOST_AUTO_TEST_CASE(bad_steps_of_a_history_that_was_given_up_do_not_count) {
+  const island_place a = make_place(1, 1, 9);
+  seal s = make_seal(a, {0, 1, 2}, {6, 2});
+  for (held_unit& u : s.units)
+    u.prepared = true;
+  s.prepared = {7, 2};
+  s.prepared_vote.losses = {nan, 1, 1, 1};
+  for (std::uint32_t u = 0; u < 3; ++u)
+    s.prepared_vote.units.push_back({u, 0.5});
+  seal stopped = make_seal(a, {}, {6, 1});
+  stopped.last.bad = 3;
+  const auto d = decide_resume(a, 1, 0, 0, {{peer(1), s}, {peer(2), stopped}});
+  BOOST_TEST((d.version == state_version{7, 2}));
+  BOOST_TEST(d.record.bad == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(units_whose_load_was_broken_off_are_released) {
