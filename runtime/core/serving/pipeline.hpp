@@ -89,6 +89,7 @@ private:
     std::vector<served_token> scored; ///< of the prompt behind its first token
     std::vector<token_id> ends;
     sampling_wish how;
+    pooling pooled = pooling::none;
     std::vector<page_id> sent;         ///< the table as the stages have it
     std::vector<page_id> sent_windows; ///< the same
     bool begun = false;
