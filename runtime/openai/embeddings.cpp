@@ -63,8 +63,10 @@ public:
         out += ',';
       out += R"({"object":"embedding","index":)" + std::to_string(c.index)
              + R"(,"embedding":)";
-      out +=
-        base64_ ? '"' + base64_of(c.embedding) + '"' : list_of(c.embedding);
+      if (base64_)
+        out.append("\"").append(base64_of(c.embedding)).append("\"");
+      else
+        out.append(list_of(c.embedding));
       out += '}';
     }
     json rest{{"model", head_.model},
