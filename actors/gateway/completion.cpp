@@ -330,6 +330,18 @@ completion::take(std::size_t index,
                                              : outcome::goes_on;
 }
 
+completion::outcome
+completion::take_embedding(std::size_t index, std::vector<float> values) {
+  choice& c = choices_[index];
+  if (std::exchange(c.over, true))
+    return outcome::choice_over;
+  c.embedding = std::move(values);
+  if (--left_ > 0)
+    return outcome::goes_on;
+  complete();
+  return outcome::over;
+}
+
 void completion::finish_at_once() {
   for (choice& c : choices_)
     c.finish = openai::finish_reason::length;
@@ -372,6 +384,7 @@ void completion::complete() {
     told.calls = std::move(choices_[i].calls);
     told.finish = choices_[i].finish;
     told.stopped_by = choices_[i].text.stopped_by();
+    told.embedding = std::move(choices_[i].embedding);
     if (request_.logprobs)
       told.logprobs = std::move(choices_[i].logprobs);
     if (request_.return_token_ids) {

@@ -71,6 +71,8 @@ public:
   bool wants_scores() const noexcept {
     return request_.echo && request_.logprobs && skip_ == 0;
   }
+  /// The embedding of a choice's prompt, which ends it.
+  outcome take_embedding(std::size_t choice, std::vector<float> values);
   /// All choices end here: max_tokens is 0.
   void finish_at_once();
   /// It cannot go on.
@@ -97,6 +99,7 @@ private:
     bool echoed = false; ///< the probabilities of its prompt are told
     std::uint64_t tokens = 0;
     double logprob = 0; ///< of all tokens together
+    std::vector<float> embedding;
   };
 
   void make_choices();

@@ -27,7 +27,9 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
     prompt_tokens >= context ? prompt_field : "max_tokens";
   return invalid_request(
     std::string(field) + ": the prompt has " + std::to_string(prompt_tokens)
-      + " tokens, with max_tokens " + std::to_string(all)
+      + " tokens"
+      + (max_tokens == 0 ? std::string()
+                         : ", with max_tokens " + std::to_string(all))
       + "; the model's context has " + std::to_string(context),
     field, "context_length_exceeded");
 }
@@ -54,7 +56,8 @@ bool truncate(std::vector<core::token_id>& ids,
 } // namespace
 
 std::variant<std::vector<completion_prompt>, api_error>
-prompts_of(const openai::completion_request& asked, const prompt_model& model) {
+prompts_of(const openai::completion_request& asked, const prompt_model& model,
+           bool add_special) {
   using token_ids = std::vector<openai::token_id>;
   std::vector<completion_prompt> out;
   for (const openai::prompt& p : asked.prompts) {
@@ -73,7 +76,8 @@ prompts_of(const openai::completion_request& asked, const prompt_model& model) {
         "prompt");
     } else {
       to.text = std::get<std::string>(p);
-      auto ids = model::text_encoder(*model.text->tokenizer).encode(to.text);
+      auto ids = model::text_encoder(*model.text->tokenizer)
+                   .encode(to.text, add_special);
       if (!ids)
         return invalid_request("prompt: " + ids.message(), "prompt");
       to.ids = *std::move(ids);

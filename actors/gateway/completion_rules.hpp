@@ -27,8 +27,10 @@ struct completion_prompt {
 };
 
 /// The prompts as tokens. @pre the model's text is there
+/// @param add_special  whether texts get the tokens that a text begins or ends with
 std::variant<std::vector<completion_prompt>, openai::api_error>
-prompts_of(const openai::completion_request& asked, const prompt_model& model);
+prompts_of(const openai::completion_request& asked, const prompt_model& model,
+           bool add_special = true);
 
 /// A conversation as the model's template writes it.
 /// @param now  for the template

@@ -21,7 +21,6 @@
 
 #include <chrono>
 #include <map>
-#include <random>
 #include <set>
 
 namespace shoal::actors {
@@ -36,6 +35,9 @@ constexpr std::chrono::seconds files_again_after{1};
 /// one may always wait).
 constexpr std::size_t prompts_waiting_max = 1024;
 constexpr std::size_t prompt_bytes_waiting_max = 64u << 20;
+/// Streams of one request for embeddings: it may have more prompts than a
+/// pipeline's queue has places.
+constexpr std::size_t embeddings_at_once = 64;
 
 } // namespace
 } // namespace shoal::actors
@@ -44,11 +46,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::gateway_tick)
 
 namespace shoal::actors {
 namespace {
-
-std::uint64_t random_number() {
-  std::random_device from;
-  return (std::uint64_t(from()) << 32) | from();
-}
 
 class gateway_actor final : public caf::event_based_actor {
 public:
@@ -81,6 +78,7 @@ private:
     std::shared_ptr<served_version> version;
     std::set<core::stream_id> streams;
     std::vector<core::stream_ask> asks; ///< by choice
+    std::size_t asked = 0;              ///< of these, the first ones
     core::nanoseconds came = 0;
     core::nanoseconds first_token_after = 0;
     bool slow = false; ///< its client was, at some time
@@ -171,12 +169,7 @@ private:
     });
   }
 
-  std::set<core::peer_id> members() const {
-    std::set<core::peer_id> out;
-    for (const core::member& m : view_->members)
-      out.insert(m.id.peer);
-    return out;
-  }
+  std::set<core::peer_id> members() const { return members_of(*view_); }
 
   /// The model has ended.
   void end_all(const served_model& model, const std::string& why) {
@@ -219,14 +212,8 @@ private:
       drop_stream(r, s);
     r.version = to;
     r.slow = false;
+    r.asked = 0;
     ask_streams(id);
-  }
-
-  static std::string
-  fingerprint_of(const served_model& model, const served_version& version) {
-    return model.config().follows == 0
-             ? std::string()
-             : "step-" + std::to_string(version.is.step);
   }
 
   /// A version that has to make room does not wait for slow clients for ever.
@@ -301,8 +288,11 @@ private:
       streams_.erase(at);
       r.streams.erase(e.stream);
     }
-    if (const auto why = why_ended(e.end, version))
+    const bool pooled = r.asks[s.choice].pooled != core::pooling::none;
+    if (const auto why = why_ended(e.end, version, pooled ? "input" : "prompt"))
       return fail(s.request, *why);
+    if (pooled)
+      return on_pooled(s, e);
     using outcome = completion::outcome;
     switch (r.answer->take(s.choice, e.tokens, e.end, e.scored)) {
     case outcome::goes_on:
@@ -321,6 +311,19 @@ private:
       on_left(s.request);
       break;
     }
+  }
+
+  void on_pooled(const stream& s, const core::stream_event& e) {
+    request& r = requests_.at(s.request);
+    auto values = embedding_of(e.pooled, *r.model);
+    if (!values)
+      return fail(s.request, openai::server_error(
+                               "the model's output is no embedding: its "
+                               "weights are broken"));
+    if (r.answer->take_embedding(s.choice, *std::move(values))
+        == completion::outcome::over)
+      return over(s.request);
+    ask_streams(s.request);
   }
 
   /// A stream that its choice does not need any more.
@@ -519,17 +522,13 @@ private:
     head.model = model->name();
     const auto version = model->current();
     head.system_fingerprint = fingerprint_of(*model, *version);
-    const std::uint32_t max_tokens = asked.options.max_tokens,
-                        n = asked.options.generated();
+    const std::uint32_t max_tokens = asked.options.max_tokens;
     request r;
     r.came = steady_now();
     r.model = model;
     r.version = version;
-    core::stream_ask like;
-    like.client = std::hash<std::string>{}(x->request().key_name);
-    like.key = asked.key;
-    like.how = asked.how;
-    like.rule = asked.rule;
+    const stream_wishes wishes{std::hash<std::string>{}(x->request().key_name),
+                               asked.key, asked.how, asked.rule, asked.pooled};
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
@@ -537,40 +536,35 @@ private:
     x->watch(r.watcher);
     if (!r.answer->begin())
       return counted_.ended(model->name(), {ended_request::client_gone});
-    const bool scored = r.answer->wants_scores();
-    if (max_tokens == 0 && !scored) {
+    if (max_tokens == 0 && !r.answer->wants_scores()
+        && wishes.pooled == core::pooling::none) {
       r.answer->finish_at_once();
       log(r, 200, "200");
       return;
     }
-    for (std::size_t i = 0; i < r.answer->choices(); ++i) {
-      core::stream_ask& a = r.asks.emplace_back(like);
-      a.tokens = r.answer->prompt_of(i);
-      a.tokens_max =
-        std::max(1u, max_tokens); // the prompt's scores come with it
-      a.scored = scored;
-      a.ends = model->ends_of(r.answer->request());
-      a.how.seed += i % n;
-    }
+    r.asks = asks_of(*r.answer, *model, wishes);
     requests_.emplace(id, std::move(r));
     ask_streams(id);
   }
 
-  /// A stream for each choice of a request.
+  /// A stream for each choice of a request; of many embeddings some at a time.
   void ask_streams(std::uint64_t id) {
-    request& r = requests_.at(id);
-    const auto version = r.version;
-    const auto asks = r.asks;
-    std::vector<core::stream_id> ids;
-    for (std::size_t i = 0; i < asks.size(); ++i) {
-      ids.push_back(++last_);
-      streams_[ids.back()] = {id, i};
-      r.streams.insert(ids.back());
-    }
-    for (std::size_t i = 0; i < asks.size(); ++i) {
-      if (!requests_.contains(id))
-        return; // one of them was refused
-      apply(*version, version->streams.accept(ids[i], asks[i], steady_now()));
+    for (;;) {
+      const auto at = requests_.find(id);
+      if (at == requests_.end())
+        return; // it is answered, or one of them was refused
+      request& r = at->second;
+      if (r.asked == r.asks.size()
+          || (r.asks[r.asked].pooled != core::pooling::none
+              && r.streams.size() >= embeddings_at_once))
+        return;
+      const core::stream_id s = ++last_;
+      const std::size_t choice = r.asked++;
+      const auto version = r.version;
+      const core::stream_ask ask = r.asks[choice];
+      streams_[s] = {id, choice};
+      r.streams.insert(s);
+      apply(*version, version->streams.accept(s, ask, steady_now()));
     }
   }
 

@@ -34,6 +34,7 @@ enum class http_question : std::uint8_t {
   responses,       ///< POST /v1/responses
   messages,        ///< POST /v1/messages
   count_tokens,    ///< POST /v1/messages/count_tokens
+  embeddings,      ///< POST /v1/embeddings
   tokenize,        ///< POST /tokenize
   detokenize,      ///< POST /detokenize
   apply_template,  ///< POST /apply-template

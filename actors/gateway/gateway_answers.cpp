@@ -4,6 +4,11 @@
 #include "actors/training/training_state.hpp" // unix_ms
 #include "runtime/core/view.hpp"
 #include "runtime/openai/completion_response.hpp"
+#include "runtime/openai/embeddings.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
 
 namespace shoal::actors {
 
@@ -54,6 +59,59 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
 
 } // namespace
 
+std::set<core::peer_id> members_of(const core::view& v) {
+  std::set<core::peer_id> out;
+  for (const core::member& m : v.members)
+    out.insert(m.id.peer);
+  return out;
+}
+
+std::uint64_t random_number() {
+  std::random_device from;
+  return (std::uint64_t(from()) << 32) | from();
+}
+
+std::string
+fingerprint_of(const served_model& model, const served_version& version) {
+  return model.config().follows == 0
+           ? std::string()
+           : "step-" + std::to_string(version.is.step);
+}
+
+std::vector<core::stream_ask>
+asks_of(const completion& answer, const served_model& model,
+        const stream_wishes& wishes) {
+  std::vector<core::stream_ask> out;
+  const openai::generation_options& options = answer.request();
+  for (std::size_t i = 0; i < answer.choices(); ++i) {
+    core::stream_ask& a = out.emplace_back();
+    a.client = wishes.client;
+    a.key = wishes.key;
+    a.tokens = answer.prompt_of(i);
+    // The prompt's scores, or its embedding, come with it.
+    a.tokens_max = std::max(1u, options.max_tokens);
+    a.scored = answer.wants_scores();
+    a.how = wishes.how;
+    a.how.seed = wishes.how.seed + i % options.generated();
+    a.rule = wishes.rule;
+    a.pooled = wishes.pooled;
+    if (a.pooled == core::pooling::none)
+      a.ends = model.ends_of(options);
+  }
+  return out;
+}
+
+std::optional<std::vector<float>>
+embedding_of(std::span<const std::byte> pooled, const served_model& model) {
+  std::vector<float> out(std::size_t(model.config().model.hidden_size));
+  if (pooled.size() != out.size() * sizeof(float))
+    return std::nullopt;
+  std::memcpy(out.data(), pooled.data(), pooled.size());
+  if (!openai::normalize(out))
+    return std::nullopt;
+  return out;
+}
+
 void answer(http_question what, runtime::http_exchange& x,
             const served_models& models, const gateway_metrics& counted,
             const runtime::context& node) {
@@ -94,14 +152,15 @@ why_not_begun(const core::view& v, const served_model& model) {
 }
 
 std::optional<openai::api_error>
-why_ended(core::stream_end end, const served_version& version) {
+why_ended(core::stream_end end, const served_version& version,
+          const char* prompt_field) {
   switch (end) {
   case core::stream_end::too_long:
     return openai::invalid_request(
       "the prompt and max_tokens have more tokens than the cache of the model "
       "has room for ("
         + std::to_string(version.streams.room()) + ")",
-      "prompt", "context_length_exceeded");
+      prompt_field, "context_length_exceeded");
   case core::stream_end::busy:
     return openai::rate_limited("too many requests wait for this model", 1);
   case core::stream_end::broken:

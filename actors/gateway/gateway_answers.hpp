@@ -4,14 +4,19 @@
 // Threads: the gateway's.
 #pragma once
 
+#include "actors/gateway/completion.hpp"
 #include "actors/gateway/gateway.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
-
 #include "runtime/jobs/job_log.hpp"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -32,7 +37,26 @@ why_not_begun(const core::view& v, const served_model& model);
 
 /// What a client is told where a stream has ended without its tokens; nothing for
 /// other ends.
+/// @param prompt_field  the name of the field that has the prompt
 std::optional<openai::api_error>
-why_ended(core::stream_end end, const served_version& version);
+why_ended(core::stream_end end, const served_version& version,
+          const char* prompt_field);
+
+std::set<core::peer_id> members_of(const core::view& v);
+std::uint64_t random_number();
+
+/// Names the version of a model that follows a job; else "".
+std::string
+fingerprint_of(const served_model& model, const served_version& version);
+
+/// The stream of each choice of an answer.
+/// @param wishes  what the request had beside its prompts and options
+std::vector<core::stream_ask>
+asks_of(const completion& answer, const served_model& model,
+        const stream_wishes& wishes);
+
+/// The embedding that a pipeline has sent for a model. @returns nothing: it is none
+std::optional<std::vector<float>>
+embedding_of(std::span<const std::byte> pooled, const served_model& model);
 
 } // namespace shoal::actors

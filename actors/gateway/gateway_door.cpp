@@ -29,6 +29,8 @@ public:
                 "application/json");
     routes->add("POST", "/v1/messages/count_tokens",
                 ask(http_question::count_tokens), "application/json");
+    routes->add("POST", "/v1/embeddings", ask(http_question::embeddings),
+                "application/json");
     for (const char* before : {"", "/v1"}) {
       const std::string path = before;
       routes->add("POST", path + "/tokenize", ask(http_question::tokenize),

@@ -3,6 +3,7 @@
 
 #include "runtime/anthropic/messages_request.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
+#include "runtime/openai/embeddings.hpp"
 #include "runtime/openai/responses/responses_request.hpp"
 #include "runtime/openai/token_requests.hpp"
 
@@ -58,6 +59,10 @@ private:
     case http_question::count_tokens:
       return with(anthropic::parse_count_tokens(body), false,
                   [this](auto& r, auto& m) { return count(r, m); });
+    case http_question::embeddings:
+      return renamed(with(openai::parse_embeddings(body), false,
+                          [this](auto& r, auto& m) { return embed(r, m); }),
+                     openai::embedding_request::names);
     case http_question::tokenize:
       return with(openai::parse_tokenize(body), true,
                   [this](auto& r, auto& m) { return tokenize(r, m); });
@@ -125,6 +130,25 @@ private:
     return finish(asked, false,
                   std::get<std::vector<completion_prompt>>(std::move(prompts)),
                   model);
+  }
+
+  result embed(openai::embedding_request& asked, const prompt_model& model) {
+    const auto width = std::uint64_t(model.config.model.hidden_size);
+    if (asked.dimensions && *asked.dimensions != width)
+      return openai::invalid_request(
+        "dimensions: is " + std::to_string(*asked.dimensions)
+          + "; embeddings of this model have " + std::to_string(width)
+          + " values, and it is not known to be trained for fewer",
+        "dimensions");
+    auto prompts = prompts_of(asked, model, asked.add_special_tokens);
+    if (auto* wrong = std::get_if<api_error>(&prompts))
+      return std::move(*wrong);
+    result out = finish(
+      asked, false,
+      std::get<std::vector<completion_prompt>>(std::move(prompts)), model);
+    if (auto* ready = std::get_if<text_request>(&out))
+      ready->pooled = model.config.pooled;
+    return out;
   }
 
   /// A conversation, whatever its API.

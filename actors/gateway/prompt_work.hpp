@@ -28,6 +28,17 @@ struct text_request {
   core::sampling_wish how;
   openai::answer_format format;                ///< of a chat's answer
   std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none
+  /// If not none, embeddings of the prompts are asked for, and no text.
+  core::pooling pooled = core::pooling::none;
+};
+
+/// What the streams of a request have in common.
+struct stream_wishes {
+  std::uint64_t client = 0;
+  std::uint64_t key = 0; ///< core::stream_ask::key
+  core::sampling_wish how;
+  std::shared_ptr<const core::text_rule> rule;
+  core::pooling pooled = core::pooling::none;
 };
 
 /// The files of its model are not here yet.

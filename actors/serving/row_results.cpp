@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 namespace shoal::actors {
@@ -108,6 +109,34 @@ result_of(kernels::backend& device, const core::serve_row& r,
     if (out.tokens.back().token != r.tokens[guess])
       break; // the rest follows from another token
   }
+  return out;
+}
+
+core::row_result
+pooled_result_of(const core::serve_row& r, std::span<const float> normed,
+                 std::size_t width, pooled_sum* sum) {
+  core::row_result out;
+  out.sequence = r.sequence;
+  out.broken =
+    !std::ranges::all_of(normed, [](float x) { return std::isfinite(x); });
+  std::vector<float> mean_D;
+  if (sum) {
+    if (r.first == 0) // it may have lost its pages, and begins again
+      *sum = {std::vector<double>(width), 0};
+    out.broken = out.broken || sum->tokens != r.first;
+    if (out.broken)
+      return out;
+    for (std::size_t i = 0; i != normed.size(); ++i)
+      sum->sum_D[i % width] += double(normed[i]);
+    sum->tokens += r.tokens.size();
+    for (const double x : sum->sum_D)
+      mean_D.push_back(float(x / double(sum->tokens)));
+    normed = mean_D;
+  }
+  if (!r.pooled->ends || out.broken)
+    return out;
+  out.pooled.resize(width * sizeof(float));
+  std::memcpy(out.pooled.data(), normed.data(), out.pooled.size());
   return out;
 }
 

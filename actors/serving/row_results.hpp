@@ -1,5 +1,6 @@
 // actors/serving/row_results.hpp -- what comes of a row of a pass on the last stage:
-// the tokens that are chosen, and the probabilities that were asked for.
+// the tokens that are chosen, the probabilities and the hidden states that were
+// asked for.
 //
 // Threads: the device's.
 #pragma once
@@ -7,7 +8,9 @@
 #include "actors/serving/ruled_text.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 
+#include <cstddef>
 #include <span>
+#include <vector>
 
 namespace shoal::kernels {
 class backend;
@@ -23,5 +26,19 @@ using logits_view = std::span<const float>;
 core::row_result
 result_of(kernels::backend& device, const core::serve_row& r,
           logits_view logits, std::size_t vocabulary, ruled_text* rule);
+
+/// The hidden states of a prompt's tokens so far, added one after the other, so
+/// that the sum does not depend on how the prompt is cut into rows.
+struct pooled_sum {
+  std::vector<double> sum_D;
+  std::size_t tokens = 0;
+};
+
+/// @param normed  of its last tokens, as many as pooled_of(), each of `width` values
+/// @param sum     of its sequence; null: the last token's alone is wanted
+/// @pre r.pooled
+core::row_result
+pooled_result_of(const core::serve_row& r, std::span<const float> normed,
+                 std::size_t width, pooled_sum* sum);
 
 } // namespace shoal::actors

@@ -388,6 +388,7 @@ private:
       limits.pass_tokens = std::uint32_t(serve_.pass_tokens);
       limits.passes_max = std::uint32_t(stages_.size());
       limits.guesses_max = std::uint32_t(serve_.speculate);
+      limits.pooled_rows = std::uint32_t(runtime::pooled_rows_of(serve_));
       limits.running_max = std::uint32_t(serve_.streams_max);
       limits.waiting_max = std::uint32_t(serve_.queue_max);
       s.pipeline = std::make_unique<core::serving_pipeline>(

@@ -1,7 +1,6 @@
 // actors/serving/stage_runner.cpp -- passes from links, over the device, to links.
 #include "actors/serving/stage_runner.hpp"
 
-#include "actors/serving/row_results.hpp"
 #include "actors/training/link_names.hpp"
 #include "kernels/backend.hpp"
 #include "runtime/context.hpp"
@@ -24,11 +23,13 @@ struct stage_runner::work {
   std::uint64_t number = 0;
   model::row_batch batch;
   std::vector<model::token_id> ids;
-  std::vector<core::serve_row> asking;      ///< rows with a choice or scores
-  std::vector<std::shared_ptr<slot>> texts; ///< of these; null: no rule
+  std::vector<core::serve_row>
+    asking; ///< with a choice, with scores, or pooled
+  std::vector<std::shared_ptr<slot>> texts;      ///< of these; null: no rule
+  std::vector<std::shared_ptr<pooled_sum>> sums; ///< the same; null: no mean
   buffer in, out; ///< hidden states, and their digest behind them
   std::size_t hidden_bytes = 0;
-  buffer logits;
+  buffer logits, normed;
   bool damaged = false; ///< `in` is not what its sender computed
   bool ready = false;   ///< its input is here
   std::unique_ptr<model::pass> pass;
@@ -53,7 +54,8 @@ model::row_batch batch_of(const core::stage_tables::ready_pass& p) {
   for (std::size_t i = 0; i < p.pass.rows.size(); ++i) {
     const core::serve_row& r = p.pass.rows[i];
     out.sequences.push_back({std::size_t(r.first), r.tokens.size(), p.tables[i],
-                             core::logits_of(r), p.windows[i]});
+                             core::logits_of(r), p.windows[i],
+                             core::pooled_of(r)});
   }
   return out;
 }
@@ -99,6 +101,15 @@ stage_runner::slot_of(std::uint64_t sequence) {
   if (!at)
     at = std::make_shared<slot>();
   return at;
+}
+
+std::shared_ptr<pooled_sum> stage_runner::sum_of(const core::serve_row& r) {
+  if (!is_last() || !r.pooled || r.pooled->how != core::pooling::mean)
+    return nullptr;
+  auto& sum = sums_[r.sequence];
+  if (!sum)
+    sum = std::make_shared<pooled_sum>();
+  return sum;
 }
 
 /// Whether what may come next in its texts is known.
@@ -169,14 +180,23 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
   w->batch = batch_of(next);
   for (core::serve_row& r : next.pass.rows) {
     w->ids.insert(w->ids.end(), r.tokens.begin(), r.tokens.end());
-    if (core::logits_of(r) == 0)
+    if (core::logits_of(r) == 0 && !r.pooled)
       continue;
     w->texts.push_back(
       r.choice && r.choice->ruled && is_last() ? slot_of(r.sequence) : nullptr);
+    w->sums.push_back(sum_of(r));
     w->asking.push_back(std::move(r));
   }
-  for (const std::uint64_t id : next.pass.ended)
+  for (const std::uint64_t id : next.pass.ended) {
     texts_.erase(id);
+    sums_.erase(id);
+  }
+  if (sums_.size() > sums_max) {
+    over_ = true;
+    return config_.broken("its pipeline has sent more than "
+                          + std::to_string(sums_max)
+                          + " prompts whose mean is wanted");
+  }
   const auto has = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& entry) {
       return std::uint64_t(entry.token) < std::uint64_t(model.vocab_size);
@@ -211,6 +231,9 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
     w->logits =
       config_.buffers->get(std::max<std::size_t>(1, w->batch.logits())
                            * std::size_t(model.vocab_size) * sizeof(float));
+  if (is_last() && w->batch.normed() > 0)
+    w->normed = config_.buffers->get(
+      w->batch.normed() * std::size_t(model.hidden_size) * sizeof(float));
   if (is_first()) {
     w->ready = true;
     return submit_ready();
@@ -271,13 +294,19 @@ void stage_runner::submit_ready() {
       const auto logits =
         last ? w->logits.as<float>().first(w->batch.logits() * vocabulary)
              : std::span<float>();
+      const std::size_t width = std::size_t(model->stage->config().hidden_size);
+      const std::size_t pooled = last ? w->batch.normed() : 0;
+      const auto normed = pooled > 0
+                            ? w->normed.as<float>().first(pooled * width)
+                            : std::span<float>();
       const std::size_t values = w->hidden_bytes / sizeof(float);
       if (!w->pass)
         w->pass = model->cache->begin_batch(
           w->batch, w->ids,
           first ? std::span<const float>()
                 : w->in.as<const float>().first(values),
-          last ? std::span<float>() : w->out.as<float>().first(values), logits);
+          last ? std::span<float>() : w->out.as<float>().first(values), logits,
+          normed);
       static_cast<void>(w->pass->advance());
       if (!w->pass->done())
         return true;
@@ -291,9 +320,17 @@ void stage_runner::submit_ready() {
       }
       w->answer.header = header;
       w->answer.number = w->number;
-      std::size_t row = 0;
+      std::size_t row = 0, normed_row = 0;
       for (std::size_t i = 0; i != w->asking.size(); ++i) {
         const core::serve_row& r = w->asking[i];
+        if (r.pooled) {
+          const std::size_t rows = core::pooled_of(r);
+          w->answer.rows.push_back(pooled_result_of(
+            r, normed.subspan(normed_row * width, rows * width), width,
+            w->sums[i].get()));
+          normed_row += rows;
+          continue;
+        }
         const std::size_t rows = core::logits_of(r);
         w->answer.rows.push_back(result_of(
           device, r, logits.subspan(row * vocabulary, rows * vocabulary),

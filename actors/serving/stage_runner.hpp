@@ -17,6 +17,7 @@
 //          another place follows.
 #pragma once
 
+#include "actors/serving/row_results.hpp"
 #include "actors/serving/rule_book.hpp"
 #include "actors/serving/served_weights.hpp"
 #include "actors/training/buffers.hpp"
@@ -89,12 +90,15 @@ private:
   };
   /// Texts of a stage: more than sequences that a pipeline runs.
   static constexpr std::size_t texts_max = 65536;
+  /// Sums of a stage: sequences that run, and those that ended since a pass.
+  static constexpr std::size_t sums_max = 4 * core::serving::rows_max;
 
   void pump();
   void begin(core::stage_tables::ready_pass next);
   void submit_ready();
   void computed(const std::shared_ptr<work>& w);
   std::shared_ptr<slot> slot_of(std::uint64_t sequence);
+  std::shared_ptr<pooled_sum> sum_of(const core::serve_row& r);
   bool rules_ready(const work& w);
   void find_next(const work& w);
   static bool matches(const work& w, std::uint64_t plan, std::uint32_t stage);
@@ -107,6 +111,8 @@ private:
   std::size_t on_device_ = 0;
   std::uint64_t computing_ = 0; ///< the pass that the device got last
   std::map<std::uint64_t, std::shared_ptr<slot>> texts_; ///< by sequence
+  /// Of prompts whose mean is wanted, by sequence; the device's work uses them.
+  std::map<std::uint64_t, std::shared_ptr<pooled_sum>> sums_;
   bool over_ = false;
   /// For work on the device.
   std::shared_ptr<std::atomic<bool>> ended_ =

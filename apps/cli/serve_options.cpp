@@ -135,6 +135,12 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
                 "repeats itself, while few generate; 0: none (default: 8)")
     ->type_name("TOKENS")
     ->check(CLI::Range(0, 16));
+  c->add_option("--pooling", o.pooling,
+                "which hidden state /v1/embeddings answers with: that of the "
+                "prompt's last token, or the mean (default: as "
+                "1_Pooling/config.json of the model says, else last)")
+    ->type_name("last|mean")
+    ->check(CLI::IsMember({"last", "mean"}));
   c->add_option("--grow-after", o.grow_after,
                 "with --replicas auto: how long requests must have waited for "
                 "another pipeline")

@@ -154,6 +154,7 @@ struct serve_options {
   std::uint64_t context = 0;      ///< tokens; 0: the model's positions
   std::uint64_t cache_tokens = 0; ///< 0: usual_cache_tokens()
   std::optional<std::uint64_t> speculate; ///< nothing: speculate_usual
+  std::string pooling; ///< "last", "mean"; empty: as the model's folder says
   bool detach = false;
   bool json = false;
   std::vector<std::string> join; ///< of the node in this process

@@ -6,6 +6,7 @@
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
+#include "runtime/files/json.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/gguf/gguf_directory.hpp"
@@ -66,6 +67,24 @@ model::result<model::model_config> config_in(const fs::path& file) {
   return model::parse_config(*text, file.string(), "");
 }
 
+/// What the pooling module of a sentence-transformers model says; `last`, if there
+/// is none, or one of another kind, which makes no sense for these models.
+core::pooling pooling_of(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path file = folder / "1_Pooling" / "config.json";
+  if (!fs::exists(file, ignored))
+    return core::pooling::last;
+  const auto text = model::read_file(file, config_bytes_max);
+  if (!text)
+    return core::pooling::last;
+  const auto json = model::parse_json<nlohmann::json>(*text);
+  const auto at =
+    json.is_object() ? json.find("pooling_mode_mean_tokens") : json.end();
+  return at != json.end() && at->is_boolean() && at->get<bool>()
+           ? core::pooling::mean
+           : core::pooling::last;
+}
+
 } // namespace
 
 model::result<runtime::serve_config>
@@ -95,6 +114,8 @@ describe_served(const serve_options& o, const model::model_config& config,
     c.replicas_max = core::limits::islands_max;
   c.grow_after = o.grow_after;
   c.shrink_after = o.shrink_after;
+  if (o.pooling == "mean")
+    c.pooled = core::pooling::mean;
   c.speculate = o.speculate.value_or(runtime::speculate_usual);
   const bool floats = c.quantize ? false : c.stored_bytes == 4;
   c.kv = o.kv_type.empty()
@@ -111,7 +132,10 @@ describe_served(const serve_options& o, const fs::path& folder) {
   auto bytes = stored_bytes(folder, *config);
   if (!bytes)
     return bytes.why();
-  return describe_served(o, *config, *bytes);
+  auto out = describe_served(o, *config, *bytes);
+  if (out && o.pooling.empty())
+    out->pooled = pooling_of(folder);
+  return out;
 }
 
 model::result<runtime::serve_config>

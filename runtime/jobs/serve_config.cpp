@@ -2,7 +2,6 @@
 #include "runtime/jobs/serve_config.hpp"
 
 #include "runtime/core/job_entry.hpp"
-#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
@@ -94,6 +93,13 @@ core::window_pages window_pages_of(const serve_config& c) {
   return {std::uint32_t(own), std::uint32_t(c.model.sliding_window)};
 }
 
+std::uint64_t pooled_rows_of(const serve_config& c) {
+  const std::uint64_t bytes =
+    std::uint64_t(c.model.hidden_size) * sizeof(float);
+  return std::clamp<std::uint64_t>(core::serving::pooled_bytes_max / bytes, 1,
+                                   core::serving::rows_max);
+}
+
 std::string to_json(const serve_config& c) {
   json serve = json::object();
   serve["context"] = c.context;
@@ -102,6 +108,7 @@ std::string to_json(const serve_config& c) {
   serve["streams_max"] = c.streams_max;
   serve["queue_max"] = c.queue_max;
   serve["speculate"] = c.speculate;
+  serve["pooling"] = c.pooled == core::pooling::mean ? "mean" : "last";
   serve["kv_type"] = kernels::name_of(c.kv);
   serve["quantize"] = c.quantize ? kernels::name_of(*c.quantize) : "stored";
   serve["stored_bytes"] = c.stored_bytes;
@@ -184,6 +191,11 @@ model::result<serve_config> parse_serve(std::string_view text) {
     return failure{"serve.kv_type: is " + core::shown(kv)
                    + ", must be f32, bf16 or q8"};
   c.kv = *type;
+  const std::string pooling = word("pooling", "last");
+  if (pooling != "last" && pooling != "mean")
+    return failure{"serve.pooling: is " + core::shown(pooling)
+                   + ", must be last or mean"};
+  c.pooled = pooling == "mean" ? core::pooling::mean : core::pooling::last;
   const std::string quantize = word("quantize", "stored");
   for (const kernels::weight_type t : weight_types)
     if (quantize == kernels::name_of(t))

@@ -12,7 +12,7 @@
 #include "runtime/core/ids.hpp"
 #include "runtime/core/planning/layout/pass_times.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/core/serving/pages.hpp"
+#include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/model/config/config.hpp"
 
 #include <cstdint>
@@ -43,7 +43,8 @@ struct serve_config {
   std::uint64_t streams_max = 256;           ///< that have pages at once
   std::uint64_t queue_max = 1024;            ///< that wait for pages
   std::uint64_t speculate = speculate_usual; ///< most guesses in a row; 0: none
-  std::uint64_t stored_bytes = 4;            ///< of a stored value of a matrix
+  core::pooling pooled = core::pooling::last; ///< of embeddings; not none
+  std::uint64_t stored_bytes = 4;             ///< of a stored value of a matrix
   /// The training job whose checkpoints are served, each as a version; 0: none.
   core::job_id follows = 0;
   /// Most pipelines, if their number follows the load; 0: it is fixed.
@@ -69,6 +70,9 @@ inline constexpr std::uint64_t usual_sequences = 16;
 /// quarter of its tokens, for short sequences. Otherwise none, since a sequence
 /// that begins as another one did finds more of it in pages for all blocks.
 core::window_pages window_pages_of(const serve_config& config);
+
+/// Embeddings that one pass may end with: they are one message.
+std::uint64_t pooled_rows_of(const serve_config& config);
 
 std::string to_json(const serve_config& config);
 model::result<serve_config> parse_serve(std::string_view json);

@@ -9,25 +9,25 @@
 namespace shoal::openai {
 namespace {
 
-/// Reads `prompt` in its four forms.
+/// Reads prompts in their four forms.
 class prompt_reader {
 public:
-  prompt_reader(fields& in, const completion_limits& limits)
-    : in_(in), limits_(limits) {}
+  prompt_reader(fields& in, const char* name, const completion_limits& limits)
+    : in_(in), name_(name), limits_(limits) {}
 
   std::vector<prompt> read() {
-    const json* const value = in_.find("prompt");
+    const json* const value = in_.find(name_);
     if (!value) {
-      in_.wrong("prompt", "is missing: give a string, or a list",
+      in_.wrong(name_, "is missing: give a string, or a list",
                 "missing_required_parameter");
       return {};
     }
     if (value->is_string())
       add_text(*value);
     else if (!value->is_array())
-      in_.not_a("prompt", *value, forms);
+      in_.not_a(name_, *value, forms);
     else if (value->empty())
-      in_.wrong("prompt", "is an empty list");
+      in_.wrong(name_, "is an empty list");
     else if (value->front().is_number())
       add_ids(*value);
     else
@@ -43,12 +43,12 @@ private:
   void add_each(const json& list) {
     const bool texts = list.front().is_string();
     if (list.size() > limits_.prompts_max)
-      return in_.wrong("prompt", "has " + std::to_string(list.size())
-                                   + " prompts, more than "
-                                   + std::to_string(limits_.prompts_max));
+      return in_.wrong(name_, "has " + std::to_string(list.size())
+                                + " prompts, more than "
+                                + std::to_string(limits_.prompts_max));
     for (const json& item : list) {
       if (texts ? !item.is_string() : !item.is_array())
-        return in_.not_a("prompt", item, forms);
+        return in_.not_a(name_, item, forms);
       if (texts)
         add_text(item);
       else
@@ -62,26 +62,26 @@ private:
     const auto& text = value.get_ref<const std::string&>();
     bytes_ += text.size();
     if (bytes_ > limits_.prompt_bytes_max)
-      return in_.wrong("prompt", "has more than "
-                                   + std::to_string(limits_.prompt_bytes_max)
-                                   + " bytes");
+      return in_.wrong(name_, "has more than "
+                                + std::to_string(limits_.prompt_bytes_max)
+                                + " bytes");
     prompts_.emplace_back(text);
   }
 
   void add_ids(const json& list) {
     if (list.empty())
-      return in_.wrong("prompt", "has an empty list of token ids");
+      return in_.wrong(name_, "has an empty list of token ids");
     ids_ += list.size();
     if (ids_ > limits_.prompt_tokens_max)
-      return in_.wrong("prompt", "has more than "
-                                   + std::to_string(limits_.prompt_tokens_max)
-                                   + " token ids");
+      return in_.wrong(name_, "has more than "
+                                + std::to_string(limits_.prompt_tokens_max)
+                                + " token ids");
     std::vector<token_id> ids;
     ids.reserve(list.size());
     for (const json& item : list) {
       const auto id = whole(item);
       if (!id || *id < 0 || !std::in_range<token_id>(*id))
-        return in_.wrong("prompt",
+        return in_.wrong(name_,
                          "has " + shown(item) + " where a token id should be",
                          "invalid_type");
       ids.push_back(static_cast<token_id>(*id));
@@ -90,6 +90,7 @@ private:
   }
 
   fields& in_;
+  const char* const name_;
   const completion_limits& limits_;
   std::vector<prompt> prompts_;
   std::size_t bytes_ = 0;
@@ -118,6 +119,11 @@ void read_best_of(fields& in, const request_limits& limits,
 
 } // namespace
 
+std::vector<prompt>
+read_prompts(fields& in, const char* name, const completion_limits& limits) {
+  return prompt_reader(in, name, limits).read();
+}
+
 std::variant<completion_request, api_error>
 parse_completion(std::string_view body, const completion_limits& limits) {
   const auto object = parse_body(body, limits.values_max);
@@ -126,7 +132,7 @@ parse_completion(std::string_view body, const completion_limits& limits) {
   completion_request request;
   request.max_tokens = completion_request::max_tokens_default;
   fields in(std::get<json>(object));
-  request.prompts = prompt_reader(in, limits).read();
+  request.prompts = read_prompts(in, "prompt", limits);
   in.integer("max_tokens", 0, limits.tokens_max, request.max_tokens);
   read_options(in, limits, request);
   read_best_of(in, limits, request);

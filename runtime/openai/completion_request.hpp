@@ -46,6 +46,11 @@ struct completion_request : generation_options {
   std::vector<prompt> prompts;
 };
 
+class fields;
+/// Reads the prompts of a field in their four forms. For this folder's sources.
+std::vector<prompt>
+read_prompts(fields& in, const char* name, const completion_limits& limits);
+
 /// @returns the request, or what is wrong with it
 [[nodiscard]] std::variant<completion_request, api_error>
 parse_completion(std::string_view body, const completion_limits& limits = {});

@@ -80,6 +80,7 @@ struct completion_choice {
   /// what is new.
   std::optional<std::vector<std::int32_t>> prompt_token_ids;
   std::optional<std::vector<std::int32_t>> token_ids;
+  std::vector<float> embedding = {}; ///< of a request for one: all there is
 };
 
 struct usage {

@@ -127,11 +127,16 @@ std::optional<pass> batcher::next_alone(sequence& s) {
   pass out;
   give(out, *first,
        std::min<std::size_t>(
-         first->what.whole ? std::min(limits_.whole_tokens, limits_.pass_tokens)
-                           : limits_.pass_tokens,
+         std::min<std::size_t>(whole_room(*first), limits_.pass_tokens),
          first->what.tokens.size() - first->given));
   was_alone_ = true;
   return finished(std::move(out));
+}
+
+/// Tokens of a sequence that a pass may have for the probabilities that it takes.
+std::size_t batcher::whole_room(const sequence& s) const {
+  return s.what.whole && !s.what.pooled ? limits_.whole_tokens
+                                        : limits_.pass_tokens;
 }
 
 /// The sequences that generate, over the passes that may be under way: if one
@@ -146,6 +151,7 @@ std::size_t batcher::share() const {
 std::optional<pass> batcher::next_together() {
   pass out;
   std::size_t left = limits_.pass_tokens;
+  std::size_t pooled_left = limits_.pooled_rows;
   const std::size_t most = share();
   const auto generate = generating();
   std::size_t spare = std::min<std::size_t>(left, limits_.guess_rows);
@@ -155,8 +161,10 @@ std::optional<pass> batcher::next_together() {
   for (sequence* s : generate) {
     // One before it may have taken its pages.
     if (left == 0 || out.rows.size() >= most || !s->runs
+        || (s->what.pooled && pooled_left == 0)
         || !make_room(*s, s->what.tokens.size()))
       continue;
+    pooled_left -= s->what.pooled ? 1 : 0;
     const auto guesses = guess(*s, spare);
     give(out, *s, 1, guesses);
     spare -= guesses.size();
@@ -170,6 +178,8 @@ std::optional<pass> batcher::next_together() {
   for (sequence* s : with_prompt()) {
     if (left == 0)
       break;
+    if (s->what.pooled && pooled_left == 0)
+      continue;
     // None overtakes one that waits for room, or large ones would wait for ever.
     if (!s->runs && ((!starts && s->what.priority <= full) || !start(*s))) {
       full = starts ? s->what.priority : full;
@@ -177,12 +187,13 @@ std::optional<pass> batcher::next_together() {
       continue;
     }
     std::size_t count = std::min(left, s->what.tokens.size() - s->given);
-    if (s->what.whole) {
+    if (s->what.whole && !s->what.pooled) {
       count = std::min(count, whole_left);
       whole_left -= count;
     }
     if (count == 0)
       continue;
+    pooled_left -= s->what.pooled ? 1 : 0;
     give(out, *s, count);
     left -= count;
   }
@@ -318,7 +329,7 @@ batcher::done(const std::vector<sampled_token>& sampled) {
     sequence& s = at->second;
     s.what.tokens.push_back(t.token);
     s.begun = true;
-    if (--s.left == 0 || t.last)
+    if (--s.left == 0 || t.last || s.what.pooled)
       out.push_back(t.id);
   }
   for (const sent_row& r : rows)

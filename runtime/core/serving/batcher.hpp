@@ -71,6 +71,9 @@ struct batcher_limits {
   /// In a pass, of sequences that are computed whole: each takes memory for the
   /// probabilities of the whole vocabulary.
   std::uint32_t whole_tokens = 64;
+  /// In a pass, sequences whose answer is a hidden state: those answers are one
+  /// message.
+  std::uint32_t pooled_rows = 8;
   std::uint32_t guesses_max = 0; ///< in a row; 0: none
   /// Tokens of a pass with guesses: above, the products of a processor take
   /// longer for each further row.
@@ -90,6 +93,8 @@ struct sequence_request {
   bool whole = false;
   bool guessed = true; ///< its next tokens may be
   bool begun = false;  ///< its client has tokens of it already
+  /// No token follows: with the first sampled_token, whatever it is, it ends.
+  bool pooled = false;
 };
 
 enum class refusal : std::uint8_t {
@@ -189,6 +194,7 @@ private:
   std::size_t share() const;
   std::vector<sequence*> generating();
   std::vector<sequence*> with_prompt();
+  std::size_t whole_room(const sequence& s) const;
   bool start(sequence& s);
   bool make_room(sequence& s, std::size_t tokens);
   sequence* victim(const sequence& for_whom);

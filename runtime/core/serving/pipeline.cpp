@@ -95,10 +95,13 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   const std::vector<token_id> more = known(m);
   std::vector<token_id> tokens = m.tokens;
   tokens.insert(tokens.end(), more.begin(), more.end());
-  const refusal why = batcher_.add(
-    {id, m.client, m.priority, tokens,
-     m.tokens_max - std::uint32_t(more.size()), m.alone, m.scored,
-     !m.how.counts_tokens() && !m.rule, m.chosen > 0 || !more.empty()});
+  const bool pooled = m.pooled != pooling::none;
+  const refusal why =
+    batcher_.add({id, m.client, m.priority, tokens,
+                  m.tokens_max - std::uint32_t(more.size()), m.alone,
+                  m.scored || m.pooled == pooling::mean,
+                  !m.how.counts_tokens() && !m.rule && !pooled,
+                  m.chosen > 0 || !more.empty(), pooled});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -113,6 +116,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   s.ends = m.ends;
   s.how = m.how;
   s.wants_scores = m.scored;
+  s.pooled = m.pooled;
   if (m.rule) {
     serve_rule& rule = rules_[id];
     rule = {config_.header, id, *m.rule, {}, m.ends};
@@ -142,7 +146,7 @@ text_source serving_pipeline::source_of(sequence_id id) const {
 /// What is known of its text behind the request's tokens, but for its last token:
 /// something is left to be chosen.
 std::vector<token_id> serving_pipeline::known(const serve_request& m) const {
-  if (m.key == 0 || m.scored)
+  if (m.key == 0 || m.scored || m.pooled != pooling::none)
     return {};
   const auto prompt = m.tokens.end() - std::ptrdiff_t(m.chosen);
   const text_source of{
@@ -248,9 +252,12 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     auto& news = news_[s.key.first];
     const auto of = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
                                       &stream_news::stream);
-    of->end = std::ranges::find(s.ends, s.tokens.back()) != s.ends.end()
-                ? stream_end::stop
-                : stream_end::length;
+    if (s.pooled != pooling::none)
+      of->end = stream_end::complete;
+    else
+      of->end = std::ranges::find(s.ends, s.tokens.back()) != s.ends.end()
+                  ? stream_end::stop
+                  : stream_end::length;
     forget(id);
   }
   forget_rules();
@@ -271,6 +278,12 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
                   r.scored.begin()
                     + std::ptrdiff_t(std::min(scores, r.scored.size())));
   std::vector<sampled_token> out;
+  if (of.pooled && of.pooled->ends) {
+    stream_news n{s.key.second, s.tokens.size(), {}, stream_end::none, true};
+    n.pooled = r.pooled;
+    news_[s.key.first].push_back(std::move(n));
+    return {{r.sequence, 0, true}};
+  }
   if (!of.choice)
     return out;
   const std::size_t from = s.tokens.size();
@@ -408,7 +421,9 @@ serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
     scores.tokens.assign(s.tokens.begin() + std::ptrdiff_t(first + 1),
                          s.tokens.begin() + std::ptrdiff_t(end + 1));
   }
-  if (!from.samples)
+  if (s.pooled == pooling::mean || (s.pooled == pooling::last && from.samples))
+    r.pooled = row_pooling{s.pooled, from.samples};
+  if (!from.samples || s.pooled != pooling::none)
     return r;
   r.guesses = from.guesses;
   row_choice& c = r.choice.emplace();
@@ -432,13 +447,18 @@ serve_row serving_pipeline::row_of(const pass_row& from, stream& s) const {
 
 // What gateways hear. ---------------------------------------------------------
 
+/// Of a message of news, hidden states take as much room as tokens do.
+static constexpr std::size_t pooled_token_bytes =
+  serving::pooled_bytes_max / serving::news_tokens_max;
+
 void serving_pipeline::flush_news() {
   for (auto& [to, all] : std::exchange(news_, {})) {
     serve_news m;
     m.header = config_.header;
     std::size_t tokens = 0;
     for (stream_news& n : all) {
-      const std::size_t more = n.tokens.size() + n.scored.size();
+      const std::size_t more = n.tokens.size() + n.scored.size()
+                               + n.pooled.size() / pooled_token_bytes;
       if (m.streams.size() == serving::rows_max
           || (!m.streams.empty() && tokens + more > serving::news_tokens_max)) {
         send(to, std::exchange(m, {config_.header, {}}));

@@ -97,6 +97,7 @@ private:
     std::uint64_t asked_by = 0;       ///< the request's key
     std::vector<token_id> ends;
     sampling_wish how;
+    pooling pooled = pooling::none;
     std::vector<page_id> sent;         ///< the table as the stages have it
     std::vector<page_id> sent_windows; ///< the same
     bool begun = false;

@@ -137,6 +137,7 @@ void replay::ask(stream_id id, stream& s) {
   m.scored = s.ask.scored && s.ask.chosen == 0;
   if (s.ask.rule)
     m.rule = *s.ask.rule;
+  m.pooled = s.ask.pooled;
   m.alone = s.deaths >= deaths_max;
   send(pipelines_.at(*s.island).at.speaker, std::move(m));
 }
@@ -192,6 +193,7 @@ void replay::on(const known_pipeline& from, const stream_news& n) {
   stream_event e{n.stream, {}, n.end, {}};
   if (s.ask.scored && s.ask.chosen == 0 && !n.tokens.empty())
     e.scored = n.scored;
+  e.pooled = n.pooled;
   for (std::size_t i = have - n.first; i < n.tokens.size(); ++i) {
     SHOAL_ASSERT(s.ask.tokens_max > 0);
     e.tokens.push_back(n.tokens[i]);

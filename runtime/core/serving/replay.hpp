@@ -52,6 +52,8 @@ struct stream_ask {
   bool scored = false; ///< probabilities of the prompt's tokens are wanted
   /// What the text of the chosen tokens must be; null: any.
   std::shared_ptr<const text_rule> rule = {};
+  /// If not none, no token is chosen: the stream ends with one hidden state.
+  pooling pooled = pooling::none;
 };
 
 /// Where a pipeline of the model is, in the newest view.
@@ -68,6 +70,7 @@ struct stream_event {
   stream_end end = stream_end::none;
   /// Of the prompt's tokens behind the first, once: with the first tokens.
   std::vector<served_token> scored;
+  std::vector<std::byte> pooled = {}; ///< with the end, if asked for
 };
 
 class replay {

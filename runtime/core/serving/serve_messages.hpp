@@ -52,6 +52,9 @@ inline constexpr std::size_t biases_max = 1024;
 /// Tokens that a row may guess (batcher.hpp).
 inline constexpr std::size_t guesses_max = 16;
 inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
+/// Of hidden states that are the answer to a request: 131'072 values of 4 bytes,
+/// half of a message.
+inline constexpr std::size_t pooled_bytes_max = std::size_t{1} << 19;
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 24;
 } // namespace serving
 
@@ -111,6 +114,13 @@ inline constexpr auto token_limit() {
   return at_most(serving::vocabulary_max - 1);
 }
 
+/// What of a prompt's hidden states after the final norm is the answer.
+enum class pooling : std::uint8_t {
+  none = 1, ///< nothing: tokens are
+  last,     ///< that of its last token
+  mean,     ///< the mean over its tokens
+};
+
 /// Asks a pipeline to go on with a sequence. Sent again with the tokens that
 /// have come meanwhile, it asks for those after them.
 struct serve_request {
@@ -132,6 +142,8 @@ struct serve_request {
   bool scored = false;
   /// What the text of the chosen tokens must be.
   std::optional<text_rule> rule = {};
+  /// If not none, no token is chosen: the answer is one hidden state.
+  pooling pooled = pooling::none;
   friend bool operator==(const serve_request&, const serve_request&) = default;
 };
 void fields(auto& v, of<serve_request> auto& x) {
@@ -148,10 +160,13 @@ void fields(auto& v, of<serve_request> auto& x) {
   v("alone", x.alone);
   v("scored", x.scored);
   v("rule", x.rule);
+  v("pooled", x.pooled, up_to(pooling::mean));
   v.must(runtime::errc::corrupt, [&] {
     return x.chosen <= x.tokens.size()
            && (!x.scored
-               || (x.chosen == 0 && x.tokens.size() <= serving::scored_max));
+               || (x.chosen == 0 && x.tokens.size() <= serving::scored_max))
+           && (x.pooled == pooling::none
+               || (x.chosen == 0 && !x.scored && !x.rule));
   });
 }
 
@@ -225,6 +240,9 @@ struct stream_news {
   /// Of the tokens of the prompt behind the first one, if asked for: with the
   /// first token that is chosen.
   std::vector<served_token> scored = {};
+  /// The hidden state that was asked for: floats, as they are in memory. The end
+  /// is `complete` then.
+  std::vector<std::byte> pooled = {};
   friend bool operator==(const stream_news&, const stream_news&) = default;
 };
 void fields(auto& v, of<stream_news> auto& x) {
@@ -235,6 +253,7 @@ void fields(auto& v, of<stream_news> auto& x) {
   v("begun", x.begun);
   v("held", x.held);
   v("scored", x.scored, list_of(serving::scored_max));
+  v("pooled", x.pooled, bytes_of(serving::pooled_bytes_max));
 }
 
 struct serve_news {
@@ -362,6 +381,21 @@ void fields(auto& v, of<row_scores> auto& x) {
   v("top", x.top, at_most(serving::top_max));
 }
 
+/// What becomes of a row's hidden states. Of the mean every row of the prompt has
+/// one, and the last stage keeps their sum.
+struct row_pooling {
+  pooling how = pooling::last;
+  bool ends = false; ///< the prompt, with this row
+  friend bool operator==(const row_pooling&, const row_pooling&) = default;
+};
+void fields(auto& v, of<row_pooling> auto& x) {
+  v("how", x.how, up_to(pooling::mean));
+  v("ends", x.ends);
+  v.must(runtime::errc::corrupt, [&] {
+    return x.how == pooling::mean || (x.how == pooling::last && x.ends);
+  });
+}
+
 /// Consecutive tokens of one sequence in a pass.
 struct serve_row {
   std::uint64_t sequence = 0; ///< of the pipeline
@@ -379,8 +413,13 @@ struct serve_row {
   std::uint32_t guesses = 0;
   /// What follows the tokens before those with a choice; as many of these.
   std::optional<row_scores> scores;
+  std::optional<row_pooling> pooled = {}; ///< then neither choice nor scores
   friend bool operator==(const serve_row&, const serve_row&) = default;
 };
+/// Tokens of a row, the last ones, whose hidden states are needed.
+[[nodiscard]] inline std::size_t pooled_of(const serve_row& r) {
+  return !r.pooled ? 0 : r.pooled->how == pooling::last ? 1 : r.tokens.size();
+}
 /// Tokens of a row, the last ones, whose logits are needed.
 [[nodiscard]] inline std::size_t logits_of(const serve_row& r) {
   return (r.scores ? r.scores->tokens.size() : 0)
@@ -399,9 +438,11 @@ void fields(auto& v, of<serve_row> auto& x) {
   v("choice", x.choice);
   v("guesses", x.guesses, at_most(serving::guesses_max));
   v("scores", x.scores);
+  v("pooled", x.pooled);
   v.must(runtime::errc::corrupt, [&] {
     return !x.tokens.empty() && x.guesses < x.tokens.size()
-           && logits_of(x) <= x.tokens.size();
+           && logits_of(x) <= x.tokens.size()
+           && (!x.pooled || (!x.choice && !x.scores && x.guesses == 0));
   });
 }
 
@@ -436,6 +477,8 @@ struct row_result {
   /// The rule of the sequence leaves nothing to add to the tokens.
   bool complete = false;
   bool stuck = false; ///< the rule asks for what no token can give
+  /// Of a row that ends a pooled prompt: floats, as they are in memory.
+  std::vector<std::byte> pooled = {};
   friend bool operator==(const row_result&, const row_result&) = default;
 };
 void fields(auto& v, of<row_result> auto& x) {
@@ -445,13 +488,14 @@ void fields(auto& v, of<row_result> auto& x) {
   v("broken", x.broken);
   v("complete", x.complete);
   v("stuck", x.stuck);
+  v("pooled", x.pooled, bytes_of(serving::pooled_bytes_max));
 }
 
 /// The last stage has computed a pass.
 struct serve_chosen {
   job_header header;
   std::uint64_t number = 0;
-  /// Of the rows with a choice or with scores, in their order.
+  /// Of the rows with a choice, with scores or pooled, in their order.
   std::vector<row_result> rows;
   friend bool operator==(const serve_chosen&, const serve_chosen&) = default;
 };

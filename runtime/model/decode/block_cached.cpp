@@ -53,13 +53,18 @@ void embed(const block_context& c, const inference_unit& unit,
     c.device.scale(x_TD, embedding_scale(c));
 }
 
-void head_logits(const block_context& c, const inference_unit& unit,
-                 matrix_view<float> x_TD, matrix_view<float> logits_TV) {
+void head_norm(const block_context& c, const inference_unit& unit,
+               matrix_view<float> x_TD) {
   norm_view<const float> norm;
   norm.w_D = unit.vector(0);
   if (c.kind.layer_norm)
     norm.b_D = unit.vector(1);
   c.ops.norm(x_TD, x_TD, norm, nullptr, nullptr);
+}
+
+void head_logits(const block_context& c, const inference_unit& unit,
+                 matrix_view<float> x_TD, matrix_view<float> logits_TV) {
+  head_norm(c, unit, x_TD);
   c.device.packed_matmul(logits_TV, x_TD,
                          unit.matrix(c.kind.layer_norm ? 2 : 1));
   if (logit_cap(c) > 0)

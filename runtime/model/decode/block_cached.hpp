@@ -10,11 +10,13 @@
 
 namespace shoal::model {
 
-/// Computes the hidden states of tokens, and the logits of rows of hidden
-/// states, which are overwritten.
+/// Computes the hidden states of tokens.
 void embed(const block_context& c, const inference_unit& unit,
            kernels::vector_view<const kernels::token_id> ids_T,
            kernels::matrix_view<float> x_TD);
+/// The final norm, in place; and it with the logits behind it.
+void head_norm(const block_context& c, const inference_unit& unit,
+               kernels::matrix_view<float> x_TD);
 void head_logits(const block_context& c, const inference_unit& unit,
                  kernels::matrix_view<float> x_TD,
                  kernels::matrix_view<float> logits_TV);

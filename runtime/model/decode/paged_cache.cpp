@@ -74,7 +74,8 @@ std::uint64_t paged_cache::bytes() const noexcept {
 bool paged_cache::accepts(const row_batch& batch) const {
   const std::size_t positions = stage_.config().max_position_embeddings;
   for (const row_batch::sequence& s : batch.sequences)
-    if (s.rows == 0 || s.logits > s.rows || s.first >= positions
+    if (s.rows == 0 || s.logits > s.rows || s.normed > s.rows
+        || (s.logits != 0 && s.normed != 0) || s.first >= positions
         || s.rows > positions - s.first)
       return false;
   return !batch.sequences.empty() && accepts_pages(batch, false)
@@ -111,10 +112,11 @@ class paged_cache::batch_pass final : public pass {
 public:
   batch_pass(paged_cache& cache, const row_batch& batch,
              std::span<const token_id> ids, std::span<const float> hidden_in,
-             std::span<float> hidden_out, std::span<float> logits_out)
+             std::span<float> hidden_out, std::span<float> logits_out,
+             std::span<float> normed_out)
     : cache_(cache), stage_(cache.stage_), batch_(batch), ids_(ids),
       hidden_in_(hidden_in), hidden_out_(hidden_out), logits_out_(logits_out),
-      width_(stage_.config().hidden_size),
+      normed_out_(normed_out), width_(stage_.config().hidden_size),
       vocabulary_(stage_.config().vocab_size), rows_(batch.rows()) {
     SHOAL_ASSERT(cache.accepts(batch));
     if (stage_.has_embedding())
@@ -122,7 +124,8 @@ public:
     else
       SHOAL_ASSERT(hidden_in.size() == rows_ * width_);
     if (stage_.has_head())
-      SHOAL_ASSERT(logits_out.size() == batch.logits() * vocabulary_);
+      SHOAL_ASSERT(logits_out.size() == batch.logits() * vocabulary_
+                   && normed_out.size() == batch.normed() * width_);
     else
       SHOAL_ASSERT(hidden_out.size() == rows_ * width_);
   }
@@ -201,25 +204,32 @@ private:
   }
 
   void end_part() {
-    if (stage_.has_head())
+    if (stage_.has_head()) {
       write_logits();
-    else
+      write_normed();
+    } else
       c_->device.copy(of_part(hidden_out_, width_), x_TD_.vector());
     x_TD_.release();
     c_.reset();
     first_ += part_;
   }
 
-  /// Logits of the wanted rows of the part.
-  void write_logits() {
-    struct range {
-      std::size_t first, last;
-    };
-    std::vector<range> wanted; // rows of the part; no two are adjacent
+  struct range {
+    std::size_t first, last;
+  };
+  /// Rows of the part; no two ranges are adjacent.
+  struct wanted_rows {
+    std::vector<range> ranges;
     std::size_t count = 0;
+  };
+
+  /// @param last  how many of a sequence's last rows are wanted
+  wanted_rows wanted_of(std::size_t row_batch::sequence::*last_rows) const {
+    wanted_rows out;
+    auto& [wanted, count] = out;
     each_piece([&](const row_batch::sequence& s, std::size_t row,
                    std::size_t at, std::size_t rows) {
-      const std::size_t skipped = s.rows - s.logits; // rows without logits
+      const std::size_t skipped = s.rows - s.*last_rows;
       const std::size_t first =
         at + std::min(rows, skipped - std::min(skipped, row));
       const std::size_t last = at + rows;
@@ -231,6 +241,12 @@ private:
       else
         wanted.push_back({first, last});
     });
+    return out;
+  }
+
+  /// Logits of the wanted rows of the part.
+  void write_logits() {
+    const auto [wanted, count] = wanted_of(&row_batch::sequence::logits);
     if (count == 0)
       return;
     const kernels::matrix_view<float> to{
@@ -243,14 +259,31 @@ private:
       return;
     }
     const activation gathered(*stage_.pool_, count, width_);
+    gather(gathered.matrix(), wanted);
+    head_logits(*c_, stage_.units_.back(), gathered.matrix(), to);
+  }
+
+  /// Hidden states of the wanted rows after the final norm.
+  void write_normed() {
+    const auto [wanted, count] = wanted_of(&row_batch::sequence::normed);
+    if (count == 0)
+      return;
+    const kernels::matrix_view<float> to{
+      normed_out_.data() + normed_written_ * width_, count, width_};
+    normed_written_ += count;
+    gather(to, wanted);
+    head_norm(*c_, stage_.units_.back(), to);
+  }
+
+  void gather(kernels::matrix_view<float> to,
+              const std::vector<range>& wanted) const {
     std::size_t row = 0;
     for (const range& r : wanted) {
       const std::size_t end = row + (r.last - r.first);
-      c_->device.copy(gathered.matrix().slice_rows(row, end),
+      c_->device.copy(to.slice_rows(row, end),
                       x_TD_.matrix().slice_rows(r.first, r.last));
       row = end;
     }
-    head_logits(*c_, stage_.units_.back(), gathered.matrix(), to);
   }
 
   template <class Value>
@@ -263,11 +296,11 @@ private:
   const row_batch batch_;
   const std::span<const token_id> ids_;
   const std::span<const float> hidden_in_;
-  const std::span<float> hidden_out_, logits_out_;
+  const std::span<float> hidden_out_, logits_out_, normed_out_;
   const std::size_t width_, vocabulary_;
   const std::size_t rows_;
   std::size_t first_ = 0; ///< row of the part in progress, or of the next
-  std::size_t logits_written_ = 0;
+  std::size_t logits_written_ = 0, normed_written_ = 0;
   // Of the part in progress.
   std::size_t part_ = 0; ///< rows
   std::vector<std::int32_t> positions_;
@@ -282,9 +315,10 @@ std::unique_ptr<pass>
 paged_cache::begin_batch(const row_batch& batch, std::span<const token_id> ids,
                          std::span<const float> hidden_in,
                          std::span<float> hidden_out,
-                         std::span<float> logits_out) {
+                         std::span<float> logits_out,
+                         std::span<float> normed_out) {
   auto begun = std::make_unique<batch_pass>(*this, batch, ids, hidden_in,
-                                            hidden_out, logits_out);
+                                            hidden_out, logits_out, normed_out);
   std::size_t positions = 0;
   for (const row_batch::sequence& s : batch.sequences)
     positions = std::max(positions, s.first + s.rows);

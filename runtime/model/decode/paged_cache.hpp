@@ -75,19 +75,22 @@ public:
   [[nodiscard]] bool accepts(const row_batch& batch) const;
 
   /// Begins to compute a batch. The first stage reads `ids`, others `hidden_in`.
-  /// All but the last write `hidden_out`; the last writes `logits_out`.
-  /// @pre accepts(batch); valid_ids(); sizes are T, T*D, T*D and logits()*V;
+  /// All but the last write `hidden_out`; the last writes `logits_out`, and in
+  /// `normed_out` hidden states after the final norm.
+  /// @pre accepts(batch); valid_ids(); sizes are T, T*D, T*D, logits()*V and
+  /// normed()*D;
   /// spans stay until the pass has ended
   std::unique_ptr<pass>
   begin_batch(const row_batch& batch, std::span<const token_id> ids,
               std::span<const float> hidden_in, std::span<float> hidden_out,
-              std::span<float> logits_out);
+              std::span<float> logits_out, std::span<float> normed_out = {});
 
   /// The same from end to end.
   void compute(const row_batch& batch, std::span<const token_id> ids,
                std::span<const float> hidden_in, std::span<float> hidden_out,
-               std::span<float> logits_out) {
-    run(*begin_batch(batch, ids, hidden_in, hidden_out, logits_out));
+               std::span<float> logits_out, std::span<float> normed_out = {}) {
+    run(
+      *begin_batch(batch, ids, hidden_in, hidden_out, logits_out, normed_out));
   }
 
 private:

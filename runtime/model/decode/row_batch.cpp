@@ -19,6 +19,13 @@ std::size_t row_batch::logits() const noexcept {
   return sum;
 }
 
+std::size_t row_batch::normed() const noexcept {
+  std::size_t sum = 0;
+  for (const sequence& s : sequences)
+    sum += s.normed;
+  return sum;
+}
+
 row_batch one_sequence(std::size_t first, std::size_t rows, std::size_t logits,
                        std::size_t window_pages) {
   std::vector<core::page_id> pages(core::pages_for(first + rows));

@@ -24,12 +24,17 @@ struct row_batch {
     /// As `pages`, in blocks with a window, if the cache keeps only windows
     /// (paged_cache.hpp). Entries of positions that no row sees may be anything.
     std::vector<core::page_id> window_pages = {};
+    /// The last rows whose hidden states after the final norm are wanted. Only if
+    /// `logits` is 0.
+    std::size_t normed = 0;
   };
   std::vector<sequence> sequences; ///< rows in this order, one behind the other
 
   [[nodiscard]] std::size_t rows() const noexcept;
   /// Rows of logits, in the order of their rows.
   [[nodiscard]] std::size_t logits() const noexcept;
+  /// The same of hidden states.
+  [[nodiscard]] std::size_t normed() const noexcept;
 };
 
 /// A batch of one sequence in pages 0, 1, 2 and so on: for a cache that holds no

@@ -211,6 +211,7 @@ BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
   compare<core::serve_ready, wire::ServeReady>();
   compare<core::token_count, wire::TokenCount>();
   compare<core::row_choice, wire::RowChoice>();
+  compare<core::row_pooling, wire::RowPooling>();
   compare<core::serve_row, wire::ServeRow>();
   compare<core::serve_pass, wire::ServePass>();
   compare<core::row_scores, wire::RowScores>();
