@@ -1,5 +1,5 @@
 // tests/fuzz/completion_request_fuzz.cpp -- any bytes as the body of
-// /v1/completions.
+// /v1/completions, and of /v1/embeddings.
 //
 // What is accepted keeps all limits; what is refused gets an answer that is
 // JSON on one line.
@@ -8,6 +8,7 @@
 #include "runtime/files/json.hpp"
 #include "runtime/openai/completion_request.hpp"
 #include "runtime/openai/completion_response.hpp"
+#include "runtime/openai/embeddings.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,19 @@ completion_limits limits() {
   l.values_max = 1000;
   l.name_bytes_max = 32;
   return l;
+}
+
+void check_embeddings(std::string_view body, const completion_limits& most) {
+  embedding_limits l;
+  static_cast<completion_limits&>(l) = most;
+  const auto parsed = parse_embeddings(body, l);
+  if (const auto* const r = std::get_if<embedding_request>(&parsed)) {
+    SHOAL_ASSERT(!r->prompts.empty() && r->prompts.size() <= l.prompts_max);
+    SHOAL_ASSERT(r->generated() == 1 && !r->stream && !r->echo && !r->rule);
+    return;
+  }
+  const auto& error = std::get<api_error>(parsed);
+  SHOAL_ASSERT(error.status == 400 && core::is_shown(error.message));
 }
 
 bool is_json_line(const std::string& text) {
@@ -83,6 +97,7 @@ extern "C" int
 LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const completion_limits l = limits();
   const std::string_view body(reinterpret_cast<const char*>(data), size);
+  check_embeddings(body, l);
   const auto parsed = parse_completion(body, l);
   if (const auto* const r = std::get_if<completion_request>(&parsed)) {
     check(*r, l);
