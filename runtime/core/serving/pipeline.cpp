@@ -66,6 +66,11 @@ serve_sends serving_pipeline::tick(nanoseconds now) {
       news_[s.key.first].push_back(
         {s.key.second, s.tokens.size(), {}, stream_end::none, s.begun, true});
     }
+  for (auto& [id, s] : streams_)
+    if (s.waits && now - s.waited >= again_after) {
+      send_rule(id); // it was lost, or the word that it is ready
+      resume(id);
+    }
   for (given& g : under_way_)
     if (now - g.at >= again_after) {
       g.at = now;
@@ -94,7 +99,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   const sequence_id id = ++last_id_;
   const refusal why =
     batcher_.add({id, m.client, m.priority, m.tokens, m.tokens_max, m.alone,
-                  m.scored, !m.how.counts_tokens() && !m.rule});
+                  m.scored, !m.how.counts_tokens() && !m.rule && !m.filter});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -105,9 +110,9 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   s.ends = m.ends;
   s.how = m.how;
   s.wants_scores = m.scored;
-  if (m.rule) {
+  if (m.rule || m.filter) {
     serve_rule& rule = rules_[id];
-    rule = {config_.header, id, *m.rule, {}, m.ends};
+    rule = {config_.header, id, m.rule, m.filter, {}, m.ends};
     rule.chosen.assign(m.tokens.end() - std::ptrdiff_t(m.chosen),
                        m.tokens.end());
   }
@@ -179,7 +184,7 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
       || m.number != under_way_.front().pass.number)
     return; // it comes again, or has come
   std::vector<sampled_token> sampled;
-  std::set<sequence_id> seen;
+  std::set<sequence_id> seen, waiting;
   for (const row_result& r : m.rows) {
     if (!seen.insert(r.sequence).second)
       continue;
@@ -187,13 +192,19 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     const auto of = std::ranges::find(rows, r.sequence, &serve_row::sequence);
     if (of == rows.end() || !streams_.contains(r.sequence))
       continue;
+    if (r.waits && of->choice && rules_.contains(r.sequence)) {
+      stream& s = streams_.at(r.sequence);
+      s.waits = true;
+      s.waited = now_;
+      waiting.insert(r.sequence);
+    }
     const auto chosen = keep(*of, r);
     sampled.insert(sampled.end(), chosen.begin(), chosen.end());
   }
   measure(under_way_.front());
   under_way_.pop_front();
   ++done_;
-  for (const sequence_id id : batcher_.done(sampled)) {
+  for (const sequence_id id : batcher_.done(sampled, waiting)) {
     const stream& s = streams_.at(id);
     auto& news = news_[s.key.first];
     const auto of = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
@@ -203,8 +214,20 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
                 : stream_end::length;
     forget(id);
   }
-  forget_rules();
   changed_ = true;
+}
+
+void serving_pipeline::on(const peer_id& from, const serve_text_ready& m) {
+  if (from == config_.stages.back())
+    resume(m.sequence);
+}
+
+/// A row whose token could not be chosen is given again.
+void serving_pipeline::resume(sequence_id id) {
+  if (const auto at = streams_.find(id); at != streams_.end()) {
+    at->second.waits = false;
+    batcher_.resume(id);
+  }
 }
 
 /// Takes what came of a row, and tells its gateway. @returns the tokens
@@ -221,7 +244,7 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
                   r.scored.begin()
                     + std::ptrdiff_t(std::min(scores, r.scored.size())));
   std::vector<sampled_token> out;
-  if (!of.choice)
+  if (!of.choice || r.waits)
     return out;
   const std::size_t from = s.tokens.size();
   for (const served_token& t : r.tokens) {
@@ -276,7 +299,7 @@ void serving_pipeline::forget(sequence_id id) {
   if (!at->second.sent.empty())
     ended_.push_back(id);
   streams_.erase(at);
-  forget_rules();
+  rules_.erase(id);
   changed_ = true;
 }
 
@@ -305,6 +328,7 @@ void serving_pipeline::give_passes() {
     const std::size_t some = std::min(ended_.size(), serving::rows_max);
     g.pass.ended.assign(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
     ended_.erase(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
+    g.pass.oldest = streams_.empty() ? last_id_ + 1 : streams_.begin()->first;
     for (const peer_id& stage : config_.stages)
       send(stage, g.pass);
   }
@@ -314,17 +338,6 @@ void serving_pipeline::give_passes() {
 void serving_pipeline::send_rule(sequence_id id) {
   if (const auto at = rules_.find(id); at != rules_.end())
     send(config_.stages.back(), at->second);
-}
-
-void serving_pipeline::forget_rules() {
-  std::erase_if(rules_, [&](const auto& r) {
-    return !streams_.contains(r.first)
-           && std::ranges::none_of(under_way_, [&](const given& g) {
-                return std::ranges::find(g.pass.rows, r.first,
-                                         &serve_row::sequence)
-                       != g.pass.rows.end();
-              });
-  });
 }
 
 /// What a table has behind the part that `before` has, too.

@@ -136,6 +136,8 @@ void replay::ask(stream_id id, stream& s) {
   m.scored = s.ask.scored && s.ask.chosen == 0;
   if (s.ask.rule)
     m.rule = *s.ask.rule;
+  if (s.ask.filter)
+    m.filter = *s.ask.filter;
   m.alone = s.deaths >= deaths_max;
   send(pipelines_.at(*s.island).at.speaker, std::move(m));
 }

@@ -51,6 +51,8 @@ struct stream_ask {
   bool scored = false; ///< probabilities of the prompt's tokens are wanted
   /// What the text of the chosen tokens must be; null: any.
   std::shared_ptr<const text_rule> rule = {};
+  /// Which tokens may be chosen; null: all.
+  std::shared_ptr<const token_filter> filter = {};
 };
 
 /// Where a pipeline of the model is, in the newest view.
