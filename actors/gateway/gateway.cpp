@@ -481,7 +481,7 @@ private:
   on_prepared(const http_ask& m, prompt_answer out, const prompt_models& by) {
     const auto& x = m.exchange;
     if (const auto* json = std::get_if<std::string>(&out.what))
-      return void(x->respond_json(*json));
+      return tell(*x, out.model, *json, counted_);
     const auto model = find(out.model);
     if (const auto* wrong = std::get_if<openai::api_error>(&out.what))
       return model ? refuse(*x, *model, *wrong) : turn_away(*x, "", *wrong);
@@ -525,8 +525,11 @@ private:
     r.came = steady_now();
     r.model = model;
     r.version = version;
-    const core::sampling_wish how = asked.how;
-    const checked_rule rule = asked.rule;
+    core::stream_ask of_all;
+    of_all.client = std::hash<std::string>{}(x->request().key_name);
+    of_all.how = asked.how;
+    of_all.rule = asked.rule;
+    of_all.filter = asked.filter;
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
@@ -540,19 +543,14 @@ private:
       log(r, 200, "200");
       return;
     }
-    const std::uint64_t client =
-      std::hash<std::string>{}(x->request().key_name);
     for (std::size_t i = 0; i < r.answer->choices(); ++i) {
-      core::stream_ask& a = r.asks.emplace_back();
-      a.client = client;
+      core::stream_ask& a = r.asks.emplace_back(of_all);
       a.tokens = r.answer->prompt_of(i);
       a.tokens_max =
         std::max(1u, max_tokens); // the prompt's scores come with it
       a.scored = scored;
       a.ends = model->ends_of(r.answer->request());
-      a.how = how;
-      a.how.seed = how.seed + i % n;
-      a.rule = rule;
+      a.how.seed += i % n;
     }
     requests_.emplace(id, std::move(r));
     ask_streams(id);

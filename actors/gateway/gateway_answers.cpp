@@ -73,6 +73,12 @@ void answer(http_question what, runtime::http_exchange& x,
   }
 }
 
+void tell(runtime::http_exchange& x, const std::string& model,
+          const std::string& json, gateway_metrics& counted) {
+  counted.told(model);
+  x.respond_json(json);
+}
+
 runtime::job_event
 notice_of(const std::string& text, std::uint64_t number, core::epoch view) {
   runtime::job_event e;
@@ -113,7 +119,8 @@ why_ended(core::stream_end end, const served_version& version) {
   case core::stream_end::stuck:
     return openai::invalid_request(
       "what the text must be asks for characters that the model's tokenizer "
-      "does not have, or is too ambiguous");
+      "does not have, or is too ambiguous, or bad_words and allowed_token_ids "
+      "leave no token");
   default:
     return std::nullopt;
   }

@@ -6,7 +6,6 @@
 
 #include "actors/gateway/gateway.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
-
 #include "runtime/jobs/job_log.hpp"
 
 #include <map>
@@ -21,6 +20,10 @@ using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
 void answer(http_question what, runtime::http_exchange& x,
             const served_models& models, const gateway_metrics& counted,
             const runtime::context& node);
+
+/// Answers with JSON that was made without a stream; it is counted.
+void tell(runtime::http_exchange& x, const std::string& model,
+          const std::string& json, gateway_metrics& counted);
 
 /// A line about a served model, now.
 runtime::job_event

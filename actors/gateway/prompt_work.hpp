@@ -27,6 +27,8 @@ struct text_request {
   core::sampling_wish how;
   openai::answer_format format;                ///< of a chat's answer
   std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none
+  /// Of its tokens; null: none.
+  std::shared_ptr<const core::token_filter> filter;
 };
 
 /// The files of its model are not here yet.
