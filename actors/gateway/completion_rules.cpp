@@ -250,8 +250,11 @@ rule_of_calls(const openai::generation_options& asked,
       "template shows no form of calls that is known",
       "tool_choice", "unsupported_parameter");
   openai::call_rule rule;
-  rule.form = format.calls;
-  rule.args_mark = format.args_mark;
+  if (format.calls == openai::call_format::llama)
+    rule.form = openai::call_form::llama;
+  else if (format.calls == openai::call_format::mistral)
+    rule.form = format.args_mark ? openai::call_form::mistral_named
+                                 : openai::call_form::mistral_list;
   rule.must = calls.must;
   rule.many = asked.parallel_calls && !calls.named;
   for (const openai::wanted_calls::tool& t : calls.tools)

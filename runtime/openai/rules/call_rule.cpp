@@ -27,7 +27,6 @@ std::string text_of(const call_rule& rule) {
     tools.push_back({{"name", t.name},
                      {"schema", t.schema ? json(*t.schema) : json(nullptr)}});
   return model::json_text(json{{"form", int(rule.form)},
-                               {"args_mark", rule.args_mark},
                                {"must", rule.must},
                                {"many", rule.many},
                                {"tools", std::move(tools)}});
@@ -42,10 +41,9 @@ std::optional<call_rule> rule_from(std::string_view text) {
     return std::nullopt;
   call_rule out;
   const auto form = object.value("form", 0);
-  if (form <= int(call_format::none) || form > int(call_format::mistral))
+  if (form < int(call_form::hermes) || form > int(call_form::mistral_named))
     return std::nullopt;
-  out.form = static_cast<call_format>(form);
-  out.args_mark = object.value("args_mark", false);
+  out.form = static_cast<call_form>(form);
   out.must = object.value("must", false);
   out.many = object.value("many", true);
   for (const json& t : object.value("tools", json::array())) {
@@ -123,14 +121,12 @@ public:
   }
 
 private:
-  bool named() const {
-    return rule_.form == call_format::mistral && rule_.args_mark;
-  }
+  bool named() const { return rule_.form == call_form::mistral_named; }
 
   /// A call of any of the tools, as an object or as a name with its arguments.
   g::expression call() const {
     const std::string key =
-      rule_.form == call_format::llama ? "parameters" : "arguments";
+      rule_.form == call_form::llama ? "parameters" : "arguments";
     std::vector<g::expression> ways;
     for (std::size_t i = 0; i != rule_.tools.size(); ++i) {
       const std::string& name = rule_.tools[i].name;
@@ -150,13 +146,13 @@ private:
   /// What stands behind the mark with which calls begin, up to the next mark.
   g::expression behind_mark() {
     switch (rule_.form) {
-    case call_format::hermes:
+    case call_form::hermes:
       return g::sequence({maybe("\n"), call(), maybe("\n"), //
                           mark_of("</tool_call>")});
-    case call_format::mistral:
-      return named() ? call()
-                     : g::sequence({g::literal("["), separated(", "), //
-                                    g::literal("]")});
+    case call_form::mistral_named:
+      return call();
+    case call_form::mistral_list:
+      return g::sequence({g::literal("["), separated(", "), g::literal("]")});
     default:
       return separated("; ");
     }
@@ -173,9 +169,10 @@ private:
 
   const char* mark() const {
     switch (rule_.form) {
-    case call_format::hermes:
+    case call_form::hermes:
       return "<tool_call>";
-    case call_format::mistral:
+    case call_form::mistral_list:
+    case call_form::mistral_named:
       return "[TOOL_CALLS]";
     default:
       return "<|python_tag|>";
@@ -183,12 +180,12 @@ private:
   }
 
   g::expression calls() {
-    if (rule_.form == call_format::llama)
+    if (rule_.form == call_form::llama)
       return g::sequence({g::optional(mark_of(mark())), behind_mark()});
     const g::rule_id one =
       out_.add("a call", g::sequence({mark_of(mark()), behind_mark()}));
     // A list has them all.
-    if (!rule_.many || (rule_.form == call_format::mistral && !named()))
+    if (!rule_.many || rule_.form == call_form::mistral_list)
       return g::of_rule(one);
     return g::sequence(
       {g::of_rule(one),
@@ -198,7 +195,7 @@ private:
   g::expression text_with_calls() {
     const g::rule_id behind = out_.add("a call");
     g::expression body = behind_mark();
-    const bool llama = rule_.form == call_format::llama;
+    const bool llama = rule_.form == call_form::llama;
     const free_text text =
       text_up_to(out_, mark(), behind, true, llama ? "{ \t\r\n" : "");
     if (llama) {

@@ -1,5 +1,5 @@
 // runtime/openai/rules/call_rule.hpp -- answers that call tools, in the form of the
-// model's family (answer_parser.hpp), with arguments that a schema allows.
+// model's family (openai/answer_parser.hpp), with arguments that a schema allows.
 //
 //   must   calls and nothing else; one, or several one behind the other
 //   may    any text; where it begins a call, that goes on as a call of one of the tools
@@ -16,9 +16,9 @@
 
 #include "runtime/core/grammar/expression.hpp"
 #include "runtime/core/result.hpp"
-#include "runtime/openai/answer_parser.hpp"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +36,13 @@ std::string mark_bytes(std::string_view mark);
 /// The mark, as text or as a special token.
 core::grammar::expression mark_of(std::string_view mark);
 
+enum class call_form : std::uint8_t {
+  hermes = 1,
+  llama,
+  mistral_list,  ///< [TOOL_CALLS][{...}, ...]
+  mistral_named, ///< [TOOL_CALLS]f[ARGS]{...}
+};
+
 struct call_rule {
   struct tool {
     std::string name;
@@ -43,8 +50,7 @@ struct call_rule {
     std::optional<std::string> schema;
     friend bool operator==(const tool&, const tool&) = default;
   };
-  call_format form = call_format::none;
-  bool args_mark = false; ///< mistral: name[ARGS]{...}, else a list of objects
+  call_form form = call_form::hermes;
   bool must = false;
   bool many = true; ///< several calls are allowed
   std::vector<tool> tools;

@@ -2,6 +2,7 @@
 // schemas where they come: each family's form is what its parser reads; forms of
 // tool_choice.
 #include "runtime/core/grammar/stacks.hpp"
+#include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/chat_request.hpp"
 #include "runtime/openai/rules/call_rule.hpp"
 #include "runtime/openai/rules/rule_compiler.hpp"
@@ -38,28 +39,26 @@ struct rule_of_texts {
   model::result<core::grammar::grammar> made;
 };
 
-call_rule two_tools(call_format form, bool must, bool many = true,
-                    bool args_mark = false) {
+call_rule two_tools(call_form form, bool must, bool many = true) {
   call_rule out;
   out.form = form;
   out.must = must;
   out.many = many;
-  out.args_mark = args_mark;
   out.tools = {{"add", number_schema}, {"say \"", std::nullopt}};
-  if (args_mark)
+  if (form == call_form::mistral_named)
     out.tools[1].name = "say";
   return out;
 }
 
 struct family {
-  call_format form;
-  bool args_mark;
+  call_form form;
+  call_format parser;
   std::string one, other, bad; ///< calls: of each tool, and against the schema
   std::string both;            ///< calls one behind the other
 };
 
 const std::vector<family> families{
-  {call_format::hermes, false,
+  {call_form::hermes, call_format::hermes,
    "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"x\": 1}}\n</tool_call>",
    "<tool_call>{\"name\": \"say \\\"\", \"arguments\": {\"y\": "
    "[2]}}</tool_call>",
@@ -67,19 +66,21 @@ const std::vector<family> families{
    "true}}\n</tool_call>",
    "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"x\": 1}}\n</tool_call>\n"
    "<tool_call>{\"name\": \"say \\\"\", \"arguments\": {}}</tool_call>"},
-  {call_format::llama, false, R"({"name": "add", "parameters": {"x": 1}})",
+  {call_form::llama, call_format::llama,
+   R"({"name": "add", "parameters": {"x": 1}})",
    R"(<|python_tag|>{"name": "say \"", "parameters": {"y": [2]}})",
    R"({"name": "add", "parameters": {"x": true}})",
    R"({"name": "add", "parameters": {"x": 1}}; )"
    R"({"name": "say \"", "parameters": {}})"},
-  {call_format::mistral, false,
+  {call_form::mistral_list, call_format::mistral,
    R"([TOOL_CALLS][{"name": "add", "arguments": {"x": 1}}])",
    R"([TOOL_CALLS][{"name": "say \"", "arguments": {"y": [2]}}])",
    R"([TOOL_CALLS][{"name": "add", "arguments": {"x": true}}])",
    R"([TOOL_CALLS][{"name": "add", "arguments": {"x": 1}}, )"
    R"({"name": "say \"", "arguments": {}}])"},
-  {call_format::mistral, true, R"([TOOL_CALLS]add[ARGS]{"x": 1})",
-   R"([TOOL_CALLS]say[ARGS]{"y": [2]})", R"([TOOL_CALLS]add[ARGS]{"x": true})",
+  {call_form::mistral_named, call_format::mistral,
+   R"([TOOL_CALLS]add[ARGS]{"x": 1})", R"([TOOL_CALLS]say[ARGS]{"y": [2]})",
+   R"([TOOL_CALLS]add[ARGS]{"x": true})",
    R"([TOOL_CALLS]add[ARGS]{"x": 1}[TOOL_CALLS]say[ARGS]{})"},
 };
 
@@ -118,18 +119,18 @@ BOOST_AUTO_TEST_SUITE(call_rules_of_tools)
 BOOST_AUTO_TEST_CASE(forced_calls_have_the_form_of_the_family) {
   for (const family& f : families)
     BOOST_TEST_CONTEXT(f.one) {
-      const rule_of_texts many(two_tools(f.form, true, true, f.args_mark));
-      const rule_of_texts one(two_tools(f.form, true, false, f.args_mark));
+      const rule_of_texts many(two_tools(f.form, true, true));
+      const rule_of_texts one(two_tools(f.form, true, false));
       for (const std::string& text : {f.one, f.other}) {
         BOOST_TEST(many.allows(text));
         BOOST_TEST(one.allows(text));
-        BOOST_TEST(calls_in(text, f.form).size() == 1u);
+        BOOST_TEST(calls_in(text, f.parser).size() == 1u);
       }
-      BOOST_TEST(calls_in(f.one, f.form)[0].name == "add");
-      BOOST_TEST(calls_in(f.one, f.form)[0].arguments == "{\"x\": 1}");
+      BOOST_TEST(calls_in(f.one, f.parser)[0].name == "add");
+      BOOST_TEST(calls_in(f.one, f.parser)[0].arguments == "{\"x\": 1}");
       BOOST_TEST(many.allows(f.both));
       BOOST_TEST(!one.goes_on(f.both));
-      BOOST_TEST(calls_in(f.both, f.form).size() == 2u);
+      BOOST_TEST(calls_in(f.both, f.parser).size() == 2u);
       for (const rule_of_texts* r : {&many, &one}) {
         BOOST_TEST(!r->goes_on(f.bad));
         BOOST_TEST(!r->goes_on("Well, "));
@@ -142,25 +143,25 @@ BOOST_AUTO_TEST_CASE(forced_calls_have_the_form_of_the_family) {
 BOOST_AUTO_TEST_CASE(where_a_call_begins_in_a_text_it_keeps_to_its_schema) {
   for (const family& f : families)
     BOOST_TEST_CONTEXT(f.one) {
-      const rule_of_texts r(two_tools(f.form, false, true, f.args_mark));
+      const rule_of_texts r(two_tools(f.form, false, true));
       for (const std::string& text :
            {std::string(), std::string("1 < 2, <tool_cal, [TOOL, \xc3\xa9"),
             f.one, f.other, f.both, "Well. " + f.other + ""}) {
-        if (f.form == call_format::llama && text.starts_with("Well"))
+        if (f.form == call_form::llama && text.starts_with("Well"))
           continue; // below
         BOOST_TEST(r.allows(text), text);
       }
       BOOST_TEST(!r.goes_on(f.bad));
     }
-  const rule_of_texts hermes(two_tools(call_format::hermes, false));
+  const rule_of_texts hermes(two_tools(call_form::hermes, false));
   BOOST_TEST(hermes.allows("Yes. " + families[0].one + "\nAnd so on."));
   BOOST_TEST(hermes.allows("<tool_<tool_call" + families[0].one));
   BOOST_TEST(!hermes.goes_on("<tool_<tool_call><tool_call>"));
   BOOST_TEST(!hermes.goes_on("Yes. " + families[0].bad));
-  const rule_of_texts alone(two_tools(call_format::hermes, false, false));
+  const rule_of_texts alone(two_tools(call_form::hermes, false, false));
   BOOST_TEST(alone.allows("Yes. " + families[0].one + "\n"));
   BOOST_TEST(!alone.goes_on(families[0].both));
-  const rule_of_texts llama(two_tools(call_format::llama, false));
+  const rule_of_texts llama(two_tools(call_form::llama, false));
   BOOST_TEST(llama.allows("A set: {1, 2}"));
   BOOST_TEST(llama.allows("Yes. " + families[1].other));
   BOOST_TEST(!llama.goes_on("Yes. <|python_tag|>print"));
@@ -172,7 +173,7 @@ BOOST_AUTO_TEST_CASE(marks_may_be_special_tokens) {
   const std::string mark = mark_bytes("[TOOL_CALLS]");
   const std::string args = mark_bytes("[ARGS]");
   for (const bool must : {true, false}) {
-    const rule_of_texts r(two_tools(call_format::mistral, must, true, true));
+    const rule_of_texts r(two_tools(call_form::mistral_named, must));
     BOOST_TEST(r.allows(mark + "add" + args + "{\"x\": 1}"));
     BOOST_TEST(!r.goes_on(mark + "add" + args + "{\"y"));
     BOOST_TEST(!r.goes_on(mark + mark));
@@ -186,12 +187,12 @@ BOOST_AUTO_TEST_CASE(marks_may_be_special_tokens) {
 
 BOOST_AUTO_TEST_CASE(thoughts_come_before_calls) {
   const std::string& call = families[0].one;
-  const rule_of_texts may(two_tools(call_format::hermes, true),
+  const rule_of_texts may(two_tools(call_form::hermes, true),
                           core::rule_thought::may_come);
   BOOST_TEST(may.allows(call));
   BOOST_TEST(may.allows("<think>a <tool_call></think>\n\n" + call));
   BOOST_TEST(!may.allows("<think>a</think>\n\n"));
-  const rule_of_texts begun(two_tools(call_format::hermes, false),
+  const rule_of_texts begun(two_tools(call_form::hermes, false),
                             core::rule_thought::begun);
   BOOST_TEST(begun.allows("a <tool_call> b</think>Well " + call));
   BOOST_TEST(!begun.goes_on("a</think>" + families[0].bad));
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_kept_to_names_the_tool) {
   for (const char* schema :
        {R"({"type":"array"})", R"({"type":"object","patternProperties":{}})",
         "7"}) {
-    call_rule r = two_tools(call_format::hermes, true);
+    call_rule r = two_tools(call_form::hermes, true);
     r.tools[1].schema = schema;
     const auto made =
       compile_rule(openai::rule_of(core::rule_kind::calls, text_of(r)));
