@@ -2,6 +2,7 @@
 #include "actors/gateway/completion.hpp"
 
 #include "runtime/core/text/utf8.hpp"
+#include "runtime/openai/rules/call_rule.hpp" // special_marks
 
 #include <algorithm>
 #include <functional>
@@ -54,8 +55,7 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
   make_choices();
   if (!chat_ || !by_ || !by_->file())
     return;
-  for (const char* mark : {"<think>", "</think>", "<tool_call>", "</tool_call>",
-                           "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]"})
+  for (const char* mark : openai::special_marks)
     if (const auto id = by_->file()->id_of(mark))
       marks_.emplace(*id, mark);
 }
@@ -66,7 +66,7 @@ void completion::make_choices() {
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
     for (std::uint32_t i = 0; i < request_.generated(); ++i) {
-      model::token_text text(by_.get(), request_.stop);
+      model::token_text text(by_.get(), request_.stop, request_.min_tokens);
       text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
       if (chat_)

@@ -4,6 +4,7 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/openai/completion_response.hpp"
+#include "runtime/openai/rules/call_rule.hpp"
 #include "runtime/openai/rules/rule_compiler.hpp"
 
 #include <algorithm>
@@ -156,6 +157,7 @@ openai::answer_format format_of(const model::chat_template& chat, bool tools,
     out.thinks && prompt.substr(0, end).ends_with("<think>");
   if (!tools)
     return out;
+  out.args_mark = chat.mentions("[ARGS]");
   if (chat.mentions("[TOOL_CALLS]"))
     out.calls = call_format::mistral;
   else if (chat.mentions("<tool_call>"))
@@ -239,25 +241,136 @@ sampling_of(const openai::generation_options& asked,
   return out;
 }
 
+namespace {
+
+/// The rule of calls in the form that the model's template shows.
+std::variant<core::text_rule, api_error>
+rule_of_calls(const openai::generation_options& asked,
+              const openai::wanted_calls& calls,
+              const openai::answer_format& format) {
+  if (format.calls == openai::call_format::none)
+    return invalid_request(
+      "tool_choice: calls cannot be made to keep to it: the model's chat "
+      "template shows no form of calls that is known",
+      "tool_choice", "unsupported_parameter");
+  openai::call_rule rule;
+  if (format.calls == openai::call_format::llama)
+    rule.form = openai::call_form::llama;
+  else if (format.calls == openai::call_format::mistral)
+    rule.form = format.args_mark ? openai::call_form::mistral_named
+                                 : openai::call_form::mistral_list;
+  rule.must = calls.must;
+  rule.many = asked.parallel_calls && !calls.named;
+  for (const openai::wanted_calls::tool& t : calls.tools)
+    rule.tools.push_back({t.name, calls.must || t.strict
+                                    ? t.schema
+                                    : std::optional<std::string>()});
+  const std::string text = text_of(rule);
+  if (text.size() > core::rule_bytes_max)
+    return invalid_request("tools: are longer than "
+                             + std::to_string(core::rule_bytes_max)
+                             + " bytes, so that calls cannot be made to keep "
+                               "to them",
+                           "tools");
+  return openai::rule_of(core::rule_kind::calls, text);
+}
+
+} // namespace
+
 std::variant<checked_rule, api_error>
 rule_of(const openai::generation_options& asked,
-        const openai::answer_format& format, const prompt_model& model) {
-  if (!asked.rule)
+        const openai::wanted_calls& calls, const openai::answer_format& format,
+        const prompt_model& model) {
+  // Where no form is known, nothing is taken for a call.
+  const bool of_calls =
+    !asked.rule && calls.constrain
+    && (calls.must || format.calls != openai::call_format::none);
+  if (!asked.rule && !of_calls)
     return checked_rule();
-  const std::string& field = asked.rule_field;
+  const std::string field = !of_calls    ? asked.rule_field
+                            : calls.must ? "tool_choice"
+                                         : "tools";
   if (!model.text->no_rules.empty())
     return invalid_request(field
                              + ": the model's text cannot be made to keep to "
                              + "it: " + model.text->no_rules,
                            field, "unsupported_parameter");
-  auto rule = std::make_shared<core::text_rule>(*asked.rule);
+  std::variant<core::text_rule, api_error> text;
+  if (of_calls)
+    text = rule_of_calls(asked, calls, format);
+  else
+    text = *asked.rule;
+  if (auto* wrong = std::get_if<api_error>(&text))
+    return std::move(*wrong);
+  auto rule = std::make_shared<core::text_rule>(
+    std::get<core::text_rule>(std::move(text)));
   if (format.begins_thinking)
     rule->thought = core::rule_thought::begun;
   else if (format.thinks)
     rule->thought = core::rule_thought::may_come;
-  if (const auto compiled = openai::compile_rule(*rule); !compiled)
-    return invalid_request(field + ": " + compiled.message(), field);
+  if (const auto compiled = openai::compile_rule(*rule); !compiled) {
+    const std::string of = of_calls ? "tools" : field;
+    return invalid_request(of + ": " + compiled.message(), of);
+  }
   return checked_rule(std::move(rule));
+}
+
+namespace {
+
+/// The tokens of a word as it begins a text, and as it follows a space: as vLLM takes
+/// them. @returns nothing: the word is too long
+bool add_banned(const std::string& word, model::text_encoder& encoder,
+                std::vector<core::token_word>& to) {
+  const std::size_t first = word.find_first_not_of(" \t\r\n");
+  const std::string bare = first == word.npos ? word : word.substr(first);
+  const auto plain = encoder.encode(bare, false);
+  const auto spaced = encoder.encode(" " + bare, false);
+  if (!plain || !spaced || plain->size() > core::serving::word_tokens_max)
+    return false;
+  if (!plain->empty())
+    to.push_back({*plain});
+  // Where the space is a token of its own, the word is the same behind it.
+  if (!spaced->empty() && spaced->size() == plain->size()
+      && spaced->front() != plain->front())
+    to.push_back({*spaced});
+  return true;
+}
+
+} // namespace
+
+std::variant<checked_filter, api_error>
+filter_of(const openai::generation_options& asked, const prompt_model& model) {
+  if (asked.min_tokens == 0 && asked.bad_words.empty()
+      && asked.allowed_token_ids.empty())
+    return checked_filter();
+  core::token_filter out;
+  if (asked.min_tokens > asked.max_tokens)
+    return invalid_request("min_tokens: is " + std::to_string(asked.min_tokens)
+                             + ", above max_tokens, which is "
+                             + std::to_string(asked.max_tokens),
+                           "min_tokens");
+  out.least = asked.min_tokens;
+  const auto vocabulary = std::uint32_t(model.config.model.vocab_size);
+  for (const openai::token_id id : asked.allowed_token_ids)
+    if (std::uint32_t(id) >= vocabulary)
+      return invalid_request("allowed_token_ids: has the id "
+                               + std::to_string(id) + ", which is not below "
+                               + std::to_string(vocabulary),
+                             "allowed_token_ids");
+  out.allowed = asked.allowed_token_ids;
+  if (!asked.bad_words.empty() && !model.text->tokenizer)
+    return invalid_request(
+      "bad_words: the model has no text: " + model.text->no_text, "bad_words");
+  if (asked.bad_words.empty())
+    return std::make_shared<const core::token_filter>(std::move(out));
+  model::text_encoder encoder(*model.text->tokenizer);
+  for (const std::string& word : asked.bad_words)
+    if (!add_banned(word, encoder, out.banned))
+      return invalid_request("bad_words: has a word of more than "
+                               + std::to_string(core::serving::word_tokens_max)
+                               + " tokens, or one that cannot be tokenized",
+                             "bad_words");
+  return std::make_shared<const core::token_filter>(std::move(out));
 }
 
 static std::optional<std::uint64_t> key_number(const runtime::http_request& x) {

@@ -67,9 +67,16 @@ sampling_of(const openai::generation_options& asked, const prompt_model& model);
 
 /// What the text must be, which can be compiled; null: anything.
 using checked_rule = std::shared_ptr<const core::text_rule>;
+/// @param calls of tools that the text must have, or that must keep to schemas
 std::variant<checked_rule, openai::api_error>
 rule_of(const openai::generation_options& asked,
-        const openai::answer_format& format, const prompt_model& model);
+        const openai::wanted_calls& calls, const openai::answer_format& format,
+        const prompt_model& model);
+
+/// Which tokens may be chosen; null: all.
+using checked_filter = std::shared_ptr<const core::token_filter>;
+std::variant<checked_filter, openai::api_error>
+filter_of(const openai::generation_options& asked, const prompt_model& model);
 
 /// The seed that was asked for; else one that follows from the Idempotency-Key, so
 /// that a request that is sent again gets the same tokens, also from another

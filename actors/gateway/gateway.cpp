@@ -484,7 +484,7 @@ private:
   on_prepared(const http_ask& m, prompt_answer out, const prompt_models& by) {
     const auto& x = m.exchange;
     if (const auto* json = std::get_if<std::string>(&out.what))
-      return void(x->respond_json(*json));
+      return tell(*x, out.model, *json, counted_);
     const auto model = find(out.model);
     if (const auto* wrong = std::get_if<openai::api_error>(&out.what))
       return model ? refuse(*x, *model, *wrong) : turn_away(*x, "", *wrong);
@@ -528,7 +528,11 @@ private:
     r.model = model;
     r.version = version;
     const stream_wishes wishes{std::hash<std::string>{}(x->request().key_name),
-                               asked.key, asked.how, asked.rule, asked.pooled};
+                               asked.key,
+                               asked.how,
+                               asked.rule,
+                               asked.filter,
+                               asked.pooled};
     r.answer = std::make_shared<completion>(
       x, std::move(asked), std::move(head), model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(

@@ -94,6 +94,7 @@ asks_of(const completion& answer, const served_model& model,
     a.how = wishes.how;
     a.how.seed = wishes.how.seed + i % options.generated();
     a.rule = wishes.rule;
+    a.filter = wishes.filter;
     a.pooled = wishes.pooled;
     if (a.pooled == core::pooling::none)
       a.ends = model.ends_of(options);
@@ -129,6 +130,12 @@ void answer(http_question what, runtime::http_exchange& x,
     x.respond(200, {{"Content-Type", runtime::metric_page::content_type}},
               page.text());
   }
+}
+
+void tell(runtime::http_exchange& x, const std::string& model,
+          const std::string& json, gateway_metrics& counted) {
+  counted.told(model);
+  x.respond_json(json);
 }
 
 runtime::job_event
@@ -172,7 +179,8 @@ why_ended(core::stream_end end, const served_version& version,
   case core::stream_end::stuck:
     return openai::invalid_request(
       "what the text must be asks for characters that the model's tokenizer "
-      "does not have, or is too ambiguous");
+      "does not have, or is too ambiguous, or bad_words and allowed_token_ids "
+      "leave no token");
   default:
     return std::nullopt;
   }

@@ -27,6 +27,10 @@ void answer(http_question what, runtime::http_exchange& x,
             const served_models& models, const gateway_metrics& counted,
             const runtime::context& node);
 
+/// Answers with JSON that was made without a stream; it is counted.
+void tell(runtime::http_exchange& x, const std::string& model,
+          const std::string& json, gateway_metrics& counted);
+
 /// A line about a served model, now.
 runtime::job_event
 notice_of(const std::string& text, std::uint64_t number, core::epoch view);

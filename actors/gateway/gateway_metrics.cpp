@@ -85,9 +85,18 @@ void add_pipeline(const core::pipeline_report& r,
 
 } // namespace
 
-void gateway_metrics::ended(const std::string& name, const ended_request& is) {
+gateway_metrics::of_model& gateway_metrics::of(const std::string& name) {
   const bool apart = models_.contains(name) || models_.size() < names_max;
-  of_model& m = models_[apart ? name : ""];
+  return models_[apart ? name : ""];
+}
+
+void gateway_metrics::told(const std::string& name) {
+  ++asked_;
+  ++of(name).by_status[200];
+}
+
+void gateway_metrics::ended(const std::string& name, const ended_request& is) {
+  of_model& m = of(name);
   ++m.by_status[is.status];
   m.prompt_tokens += is.prompt_tokens;
   if (is.first_token > 0)

@@ -30,6 +30,8 @@ public:
   void asked() { ++asked_; }
   /// `name`: of a model that is served
   void ended(const std::string& name, const ended_request& is);
+  /// A request was answered without generating anything.
+  void told(const std::string& name);
   void generated(std::uint64_t tokens) { generated_ += tokens; }
 
   void add(const std::map<core::job_id, std::shared_ptr<served_model>>& models,
@@ -46,6 +48,8 @@ private:
     runtime::metric_histogram each_token{runtime::token_seconds};
     runtime::metric_histogram request{runtime::request_seconds};
   };
+  of_model& of(const std::string& name);
+
   std::uint64_t asked_ = 0;
   std::uint64_t generated_ = 0;
   std::map<std::string, of_model> models_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <ctime>
 #include <span>
+#include <type_traits>
 
 namespace shoal::actors {
 
@@ -106,8 +107,14 @@ private:
     auto how = sampling_of(options, model);
     if (auto* wrong = std::get_if<api_error>(&how))
       return std::move(*wrong);
-    auto rule = rule_of(options, format, model);
+    openai::wanted_calls calls;
+    if constexpr (std::is_base_of_v<openai::chat_request, Request>)
+      calls = options.calls;
+    auto rule = rule_of(options, calls, format, model);
     if (auto* wrong = std::get_if<api_error>(&rule))
+      return std::move(*wrong);
+    auto filter = filter_of(options, model);
+    if (auto* wrong = std::get_if<api_error>(&filter))
       return std::move(*wrong);
     text_request out{options,
                      std::move(writer),
@@ -117,7 +124,8 @@ private:
                      key_of(request_, options),
                      std::get<core::sampling_wish>(std::move(how)),
                      format,
-                     std::get<checked_rule>(std::move(rule))};
+                     std::get<checked_rule>(std::move(rule)),
+                     std::get<checked_filter>(std::move(filter))};
     out.how.seed = seed_of(request_, options, random_);
     return out;
   }

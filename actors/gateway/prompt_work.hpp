@@ -28,6 +28,8 @@ struct text_request {
   core::sampling_wish how;
   openai::answer_format format;                ///< of a chat's answer
   std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none
+  /// Of its tokens; null: none.
+  std::shared_ptr<const core::token_filter> filter;
   /// If not none, embeddings of the prompts are asked for, and no text.
   core::pooling pooled = core::pooling::none;
 };
@@ -38,6 +40,7 @@ struct stream_wishes {
   std::uint64_t key = 0; ///< core::stream_ask::key
   core::sampling_wish how;
   std::shared_ptr<const core::text_rule> rule;
+  std::shared_ptr<const core::token_filter> filter;
   core::pooling pooled = core::pooling::none;
 };
 

@@ -61,11 +61,11 @@ with_rule(kernels::backend& device, const core::row_choice& c,
           logits_view logits_V, ruled_text& text, core::row_result out) {
   if (text.now() == ruled_text::state::goes_on) {
     if (!model::usable(logits_V))
-      return {out.sequence, {}, {}, true, false, false};
-    std::vector<float> masked;
-    text.masked(logits_V, masked);
-    out.tokens.push_back(choose(device, c, 0, masked));
-    text.add(out.tokens.back().token);
+      return {out.sequence, {}, {}, true, false, false, false};
+    if (std::vector<float> masked; text.masked(logits_V, masked)) {
+      out.tokens.push_back(choose(device, c, 0, masked));
+      text.add(out.tokens.back().token);
+    }
   }
   // A text that is stuck now says so when the next token is asked for.
   out.complete = text.now() == ruled_text::state::complete;
@@ -81,7 +81,7 @@ result_of(kernels::backend& device, const core::serve_row& r,
   core::row_result out;
   out.sequence = r.sequence;
   const auto broken = [&] {
-    return core::row_result{r.sequence, {}, {}, true, false, false};
+    return core::row_result{r.sequence, {}, {}, true, false, false, false};
   };
   std::size_t row = 0;
   const auto next = [&] {
@@ -95,6 +95,9 @@ result_of(kernels::backend& device, const core::serve_row& r,
       out.scored.push_back(served(device, logits_V, id, r.scores->top));
     }
   if (!r.choice)
+    return out;
+  out.waits = r.choice->ruled && (!rule || !rule->ready());
+  if (out.waits)
     return out;
   if (rule)
     return with_rule(device, *r.choice, next(), *rule, std::move(out));

@@ -21,8 +21,9 @@ namespace shoal::actors {
 using logits_view = std::span<const float>;
 
 /// @param logits of its last tokens, as many as logits_of()
-/// @param rule the text of the row's sequence; null: it may be any
-/// @pre with a rule there are no guesses, and what may come next is found
+/// @param rule the text of the row's sequence; null: it may be any, or is not here yet
+/// @returns `waits` if the row is ruled and its text is not ready
+/// @pre with a rule there are no guesses
 core::row_result
 result_of(kernels::backend& device, const core::serve_row& r,
           logits_view logits, std::size_t vocabulary, ruled_text* rule);

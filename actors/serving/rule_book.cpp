@@ -11,26 +11,40 @@
 namespace shoal::actors {
 
 void rule_book::open(const core::serve_rule& rule, made done) {
+  if (!rule.rule)
+    return make(rule, nullptr, std::move(done));
   with_tokens([this, rule, done = std::move(done)] {
-    compile(rule.rule, [this, rule, done](const masks& by) {
-      // Those that were chosen elsewhere may be many.
-      const auto out = std::make_shared<std::shared_ptr<ruled_text>>();
-      node_.prompts().submit(
-        [out, by, rule](kernels::backend&) {
-          *out = std::make_shared<ruled_text>(by, rule.chosen, rule.ends);
-        },
-        [self = weak_from_this(), out, done, post = post_] {
-          post([self, out, done] {
-            if (const auto me = self.lock())
-              me->find_allowed(*out, [out, done] { done(*out); });
-          });
-        });
+    compile(*rule.rule, [this, rule, done](const masks& by) {
+      if (by)
+        return make(rule, by, done);
+      const auto out = std::make_shared<ruled_text>(rule.chosen.size());
+      find_allowed(out, [out, done] { done(out); });
     });
   });
 }
 
+/// The tokens that were chosen elsewhere may be many.
+void rule_book::make(const core::serve_rule& rule, masks by, made done) {
+  const auto out = std::make_shared<std::shared_ptr<ruled_text>>();
+  node_.prompts().submit(
+    [out, by = std::move(by), rule](kernels::backend&) {
+      *out = std::make_shared<ruled_text>(
+        by, rule.filter.value_or(core::token_filter()), rule.chosen, rule.ends);
+    },
+    [self = weak_from_this(), out, done = std::move(done), post = post_] {
+      post([self, out, done] {
+        if (const auto me = self.lock())
+          me->find_allowed(*out, [out, done] { done(*out); });
+      });
+    });
+}
+
 void rule_book::find_allowed(const std::shared_ptr<ruled_text>& text,
                              std::function<void()> done) {
+  if (!text->has_rule()) { // there is nothing to find
+    text->find_allowed();
+    return done();
+  }
   node_.masks().submit([text](kernels::backend&) { text->find_allowed(); },
                        [post = post_, done = std::move(done)] { post(done); });
 }

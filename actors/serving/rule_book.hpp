@@ -43,7 +43,7 @@ public:
   rule_book(runtime::context& node, token_source source, poster post)
     : node_(node), source_(std::move(source)), post_(std::move(post)) {}
 
-  /// Makes the text of a sequence; what may come next is found already.
+  /// Makes the text of a sequence, which is ready.
   void open(const core::serve_rule& rule, made done);
   /// Finds what may come next.
   void find_allowed(const std::shared_ptr<ruled_text>& text,
@@ -57,6 +57,7 @@ private:
   using compiled = std::function<void(masks)>;
 
   void with_tokens(std::function<void()> then);
+  void make(const core::serve_rule& rule, masks by, made done);
   void compile(const core::text_rule& rule, compiled then);
   void keep(const core::text_rule& rule, const masks& by);
 

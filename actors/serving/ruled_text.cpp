@@ -9,32 +9,44 @@
 namespace shoal::actors {
 
 ruled_text::ruled_text(std::shared_ptr<core::grammar::token_masks> by,
+                       core::token_filter filter,
                        std::span<const core::token_id> chosen,
                        std::vector<core::token_id> ends)
-  : by_(std::move(by)), ends_(std::move(ends)) {
-  if (!by_) {
-    state_ = state::stuck;
-    tokens_ = chosen.size();
-    return;
-  }
-  text_.emplace(by_);
+  : by_(std::move(by)), filter_(std::move(filter)), ends_(std::move(ends)) {
+  if (by_)
+    text_.emplace(by_);
   for (const core::token_id id : chosen)
-    add(id);
+    take(id);
 }
 
 void ruled_text::find_allowed() {
-  if (state_ != state::goes_on)
-    return;
-  if (!allowed_)
-    allowed_.emplace(by_->tokens().size());
-  text_->allowed(*allowed_);
-  if (allowed_->empty())
-    state_ =
-      text_->may_end() && !text_->lost() ? state::complete : state::stuck;
+  if (state_ == state::goes_on && by_) {
+    if (!allowed_)
+      allowed_.emplace(by_->tokens().size());
+    text_->allowed(*allowed_);
+    if (allowed_->empty())
+      state_ =
+        text_->may_end() && !text_->lost() ? state::complete : state::stuck;
+  }
+  ready_.store(true, std::memory_order_release);
 }
 
-void ruled_text::masked(std::span<const float> logits_V,
-                        std::vector<float>& out) const {
+bool ruled_text::masked(std::span<const float> logits_V,
+                        std::vector<float>& out) {
+  if (by_)
+    apply_rule(logits_V, out);
+  else
+    out.assign(logits_V.begin(), logits_V.end());
+  apply_filter(out);
+  if (std::ranges::any_of(out, [](float x) { return x > -HUGE_VALF; }))
+    return true;
+  // What may end, but not with a token, ends here.
+  state_ = by_ && text_->may_end() ? state::complete : state::stuck;
+  return false;
+}
+
+void ruled_text::apply_rule(std::span<const float> logits_V,
+                            std::vector<float>& out) const {
   out.assign(logits_V.size(), -HUGE_VALF);
   const std::size_t known = std::min(by_->tokens().size(), logits_V.size());
   const auto words = allowed_->words();
@@ -51,9 +63,42 @@ void ruled_text::masked(std::span<const float> logits_V,
       out[v] = logits_V[v];
 }
 
+void ruled_text::apply_filter(std::vector<float>& out) const {
+  const auto forbid = [&](core::token_id id) {
+    if (const auto v = static_cast<std::size_t>(id); v < out.size())
+      out[v] = -HUGE_VALF;
+  };
+  if (!filter_.allowed.empty()) {
+    std::vector<float> left(out.size(), -HUGE_VALF);
+    for (const core::token_id id : filter_.allowed)
+      if (const auto v = static_cast<std::size_t>(id); v < out.size())
+        left[v] = out[v];
+    out = std::move(left);
+  }
+  if (tokens_ < filter_.least)
+    std::ranges::for_each(ends_, forbid);
+  for (const core::token_word& w : filter_.banned) {
+    const std::size_t before = w.tokens.empty() ? 0 : w.tokens.size() - 1;
+    if (!w.tokens.empty() && before <= recent_.size()
+        && std::equal(w.tokens.begin(), w.tokens.end() - 1,
+                      recent_.end() - std::ptrdiff_t(before)))
+      forbid(w.tokens.back());
+  }
+}
+
 void ruled_text::add(core::token_id token) {
+  ready_.store(false, std::memory_order_relaxed);
+  take(token);
+}
+
+void ruled_text::take(core::token_id token) {
   ++tokens_;
-  if (state_ != state::goes_on)
+  if (!filter_.banned.empty()) {
+    if (recent_.size() == core::serving::word_tokens_max)
+      recent_.erase(recent_.begin());
+    recent_.push_back(token);
+  }
+  if (state_ != state::goes_on || !by_)
     return;
   if (text_->add(static_cast<core::grammar::token>(token))) {
     if (text_->only_ends())

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -32,6 +33,7 @@ struct stage_runner::work {
   buffer logits, normed;
   bool damaged = false; ///< `in` is not what its sender computed
   bool ready = false;   ///< its input is here
+  bool strays = false;  ///< a row does not go on with its text where that is
   std::unique_ptr<model::pass> pass;
   core::serve_chosen answer;
 };
@@ -74,7 +76,7 @@ void stage_runner::take(const core::peer_id& from, const core::serve_pass& p) {
 }
 
 void stage_runner::take(const core::serve_rule& rule) {
-  if (over_ || !is_last() || !config_.rules)
+  if (over_ || !is_last() || !config_.rules || rule.sequence < oldest_)
     return;
   if (texts_.size() >= texts_max && !texts_.contains(rule.sequence)) {
     over_ = true;
@@ -84,15 +86,13 @@ void stage_runner::take(const core::serve_rule& rule) {
   const auto at = slot_of(rule.sequence);
   if (std::exchange(at->opened, true))
     return; // it has come again
-  config_.rules->open(
-    rule, [self = weak_from_this(), at](std::shared_ptr<ruled_text> text) {
-      at->text = std::move(text);
-      at->ready = true;
-      if (const auto me = self.lock()) {
-        ++*me->config_.moved;
-        me->submit_ready();
-      }
-    });
+  config_.rules->open(rule, [self = weak_from_this(), at, id = rule.sequence](
+                              std::shared_ptr<ruled_text> text) {
+    at->kept = std::move(text);
+    at->text.store(at->kept.get(), std::memory_order_release);
+    if (const auto me = self.lock())
+      me->tell_ready(id, *at);
+  });
 }
 
 std::shared_ptr<stage_runner::slot>
@@ -112,35 +112,31 @@ std::shared_ptr<pooled_sum> stage_runner::sum_of(const core::serve_row& r) {
   return sum;
 }
 
-/// Whether what may come next in its texts is known.
-bool stage_runner::rules_ready(const work& w) {
+/// A row of it that waited can be given again.
+void stage_runner::tell_ready(std::uint64_t sequence, slot& of) {
+  ++*config_.moved;
+  if (!over_ && std::exchange(of.awaited, false))
+    config_.node->send(
+      config_.stages.front(),
+      core::serve_message(core::serve_text_ready{config_.header, sequence}));
+}
+
+/// After a pass: what may come next in its texts is found while others are computed.
+void stage_runner::find_next(const work& w) {
   for (std::size_t i = 0; i != w.texts.size(); ++i) {
     const auto& at = w.texts[i];
     if (!at)
       continue;
-    if (!at->ready)
-      return false;
-    if (at->text->tokens() != w.asking[i].choice->drawn) {
-      over_ = true;
-      config_.broken(
-        "a pass of its pipeline does not go on with a text where it "
-        "is");
-      return false;
-    }
-  }
-  return true;
-}
-
-/// After a pass: what may come next in its texts is found before the next one of them.
-void stage_runner::find_next(const work& w) {
-  for (const auto& at : w.texts) {
-    if (!at)
-      continue;
-    config_.rules->find_allowed(at->text, [self = weak_from_this(), at] {
-      at->ready = true;
-      if (const auto me = self.lock())
-        me->submit_ready();
-    });
+    const std::uint64_t id = w.asking[i].sequence;
+    const core::row_result& came = w.answer.rows[i];
+    at->awaited = came.waits;
+    if (came.waits && at->kept && at->kept->ready())
+      tell_ready(id, *at); // it was found meanwhile
+    if (!came.tokens.empty())
+      config_.rules->find_allowed(at->kept, [self = weak_from_this(), at, id] {
+        if (const auto me = self.lock())
+          me->tell_ready(id, *at);
+      });
   }
 }
 
@@ -197,6 +193,9 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
                           + std::to_string(sums_max)
                           + " prompts whose mean is wanted");
   }
+  // Also those whose rule came again after their end.
+  oldest_ = std::max(oldest_, next.pass.oldest);
+  texts_.erase(texts_.begin(), texts_.lower_bound(oldest_));
   const auto has = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& entry) {
       return std::uint64_t(entry.token) < std::uint64_t(model.vocab_size);
@@ -267,12 +266,9 @@ bool stage_runner::matches(const work& w, std::uint64_t plan,
 
 void stage_runner::submit_ready() {
   while (!over_ && on_device_ < on_device_max && !works_.empty()
-         && works_.front()->ready && rules_ready(*works_.front())) {
+         && works_.front()->ready) {
     const auto w = works_.front();
     works_.pop_front();
-    for (const auto& at : w->texts)
-      if (at)
-        at->ready = false;
     ++on_device_;
     computing_ = w->number;
     const auto model = config_.model;
@@ -332,9 +328,17 @@ void stage_runner::submit_ready() {
           continue;
         }
         const std::size_t rows = core::logits_of(r);
+        ruled_text* const text =
+          w->texts[i] ? w->texts[i]->text.load(std::memory_order_acquire)
+                      : nullptr;
+        w->strays =
+          w->strays
+          || (text && text->ready() && text->tokens() != r.choice->drawn);
+        if (w->strays)
+          return false;
         w->answer.rows.push_back(result_of(
           device, r, logits.subspan(row * vocabulary, rows * vocabulary),
-          vocabulary, w->texts[i] ? w->texts[i]->text.get() : nullptr));
+          vocabulary, text));
         row += rows;
       }
       return false;
@@ -360,10 +364,15 @@ void stage_runner::computed(const std::shared_ptr<work>& w) {
     over_ = true;
     return config_.damaged(config_.stages[config_.stage - 1], w->number);
   }
+  if (w->strays) {
+    over_ = true;
+    return config_.broken(
+      "a pass of its pipeline does not go on with a text where it is");
+  }
   if (is_last()) {
     tables_.answered(w->answer);
-    find_next(*w);
     config_.node->send(config_.stages.front(), core::serve_message(w->answer));
+    find_next(*w);
   } else {
     config_.node->links().send(config_.stages[config_.stage + 1],
                                make_tag(config_.header.digest,

@@ -3,9 +3,10 @@
 //
 // A pass begins when it is its turn and, but on the first stage, the hidden
 // states of its rows are here. Its hidden states go to the next stage over a
-// link; on the last stage tokens are chosen, and the pipeline is told. A pass with
-// tokens of a text that keeps to a rule waits there until it is known which ones may
-// come next.
+// link; on the last stage tokens are chosen, and the pipeline is told. No pass waits
+// for the rule of a text: where it is not known at the end of a pass which tokens may
+// come next, the row has none (row_result::waits), and the pipeline is told when it is
+// known.
 //
 // S-1: the device gets passes in the order of their numbers, so that pages are
 //      written and read in that order (core/serving/batcher.hpp, B-2).
@@ -71,6 +72,8 @@ public:
     ended_->store(true);
   }
 
+  /// Texts that keep to rules, also ended ones that are still to be forgotten.
+  [[nodiscard]] std::size_t texts() const noexcept { return texts_.size(); }
   /// Whether the device has work of this stage.
   bool on_device() const noexcept { return on_device_ > 0; }
   /// Whether it has passes that it has not computed.
@@ -84,9 +87,11 @@ private:
   struct work; // one pass
   /// The text of a sequence that keeps to a rule.
   struct slot {
-    std::shared_ptr<ruled_text> text; ///< null: its rule is not here yet
-    bool opened = false;              ///< its rule has come
-    bool ready = false; ///< what may come next is known, and no pass of it runs
+    std::shared_ptr<ruled_text> kept;
+    /// The same, also for the device; null: its rule is not here yet.
+    std::atomic<ruled_text*> text = nullptr;
+    bool opened = false;  ///< its rule has come
+    bool awaited = false; ///< by the pipeline, since a row of it waited
   };
   /// Texts of a stage: more than sequences that a pipeline runs.
   static constexpr std::size_t texts_max = 65536;
@@ -99,8 +104,8 @@ private:
   void computed(const std::shared_ptr<work>& w);
   std::shared_ptr<slot> slot_of(std::uint64_t sequence);
   std::shared_ptr<pooled_sum> sum_of(const core::serve_row& r);
-  bool rules_ready(const work& w);
   void find_next(const work& w);
+  void tell_ready(std::uint64_t sequence, slot& of);
   static bool matches(const work& w, std::uint64_t plan, std::uint32_t stage);
   bool is_first() const { return config_.stage == 0; }
   bool is_last() const { return config_.stage + 1 == config_.stages.size(); }
@@ -113,6 +118,7 @@ private:
   std::map<std::uint64_t, std::shared_ptr<slot>> texts_; ///< by sequence
   /// Of prompts whose mean is wanted, by sequence; the device's work uses them.
   std::map<std::uint64_t, std::shared_ptr<pooled_sum>> sums_;
+  std::uint64_t oldest_ = 0; ///< sequences before it have ended
   bool over_ = false;
   /// For work on the device.
   std::shared_ptr<std::atomic<bool>> ended_ =

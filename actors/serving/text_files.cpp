@@ -4,6 +4,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/text/tokenizer.hpp"
+#include "runtime/openai/rules/call_rule.hpp"
 #include "runtime/store/store.hpp"
 
 #include <algorithm>
@@ -58,6 +59,11 @@ read_token_texts(const core::blob_digest& manifest, runtime::store& from,
   auto bytes = (*loaded)->token_bytes();
   if (!bytes)
     return bytes.why();
+  if (const auto* file = (*loaded)->file())
+    for (const char* mark : openai::special_marks)
+      if (const auto id = file->id_of(mark);
+          id && file->is_special(*id) && std::size_t(*id) < bytes->size())
+        (*bytes)[std::size_t(*id)] = openai::mark_bytes(mark);
   bytes->resize(std::min(bytes->size(), vocabulary));
   return std::make_shared<const core::grammar::token_list>(*std::move(bytes));
 }

@@ -1,10 +1,9 @@
 // apps/model/text_grammar.cpp -- a schema, a grammar or a pattern, compiled.
 #include "apps/model/text_grammar.hpp"
 
-#include "runtime/core/grammar/gbnf.hpp"
-#include "runtime/core/grammar/regex.hpp"
+#include "runtime/core/grammar/gbnf.hpp" // pattern_bytes_max
 #include "runtime/files/file_io.hpp"
-#include "runtime/openai/rules/json_schema.hpp"
+#include "runtime/openai/rules/rule_compiler.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -33,22 +32,14 @@ grammar_of(const generate_command& o, const model::tokenizer* tokenizer,
       return failed(read.message());
     text = std::move(*read);
   }
-  g::rule_set rules;
-  if (o.regex) {
-    auto pattern = g::parse_regex(*o.regex, g::regex_use::whole_text);
-    if (!pattern)
-      return failed(pattern.message());
-    rules.add("the pattern", *std::move(pattern));
-  } else {
-    auto parsed = o.json_schema.empty() ? g::parse_gbnf(text)
-                                        : openai::json_schema_rules(text);
-    if (!parsed)
-      return failed(file + ": " + parsed.message());
-    rules = *std::move(parsed);
-  }
-  auto compiled = g::compile(std::move(rules));
+  const core::rule_kind kind = o.regex ? core::rule_kind::regex
+                               : o.json_schema.empty()
+                                 ? core::rule_kind::grammar
+                                 : core::rule_kind::json_schema;
+  auto compiled =
+    openai::compile_rule(openai::rule_of(kind, o.regex ? *o.regex : text));
   if (!compiled)
-    return failed(compiled.message());
+    return failed((o.regex ? "" : file + ": ") + compiled.message());
   auto bytes = tokenizer->token_bytes();
   if (!bytes)
     return failed(bytes.message());

@@ -46,6 +46,8 @@ json read_tools(fields& in, const chat_limits& limits) {
       if (tool.contains("description"))
         function["description"] = tool["description"];
       function["parameters"] = tool["input_schema"];
+      if (tool.contains("strict"))
+        function["strict"] = tool["strict"];
       out.push_back({{"type", "function"}, {"function", std::move(function)}});
     }
   }

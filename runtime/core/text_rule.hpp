@@ -1,8 +1,9 @@
 // runtime/core/text_rule.hpp -- what the text of an answer must be, as its client
-// wrote it: a JSON schema, a regular expression or a grammar.
+// wrote it: a JSON schema, a regular expression, a grammar or calls of tools; and which
+// tokens may be chosen for it.
 //
 // It goes from a gateway to the last stage of a pipeline, where tokens are chosen;
-// runtime/openai/rule_compiler.hpp makes a grammar of it.
+// runtime/openai/rules/rule_compiler.hpp makes a grammar of it.
 //
 // Threads: values.
 // Errors:  the codec refuses what exceeds the limits; whether the text can be
@@ -28,6 +29,7 @@ enum class rule_kind : std::uint8_t {
   json_object, ///< any one; there is no text
   regex,       ///< of the whole text
   grammar,     ///< GBNF
+  calls,       ///< of tools: runtime/openai/rules/call_rule.hpp
 };
 
 /// Whether a thought, up to </think>, comes before what the rule is about.
@@ -44,7 +46,7 @@ struct text_rule {
   friend auto operator<=>(const text_rule&, const text_rule&) = default;
 };
 void fields(auto& v, of<text_rule> auto& x) {
-  v("kind", x.kind, up_to(rule_kind::grammar));
+  v("kind", x.kind, up_to(rule_kind::calls));
   v("text", x.text, bytes_of(rule_bytes_max));
   v("thought", x.thought, up_to(rule_thought::begun));
 }

@@ -33,6 +33,7 @@ enum class call_format : std::uint8_t { none, hermes, llama, mistral };
 
 struct answer_format {
   call_format calls = call_format::none;
+  bool args_mark = false;       ///< mistral's calls are written as f[ARGS]{...}
   bool thinks = false;          ///< <think> may begin the answer
   bool begins_thinking = false; ///< the prompt ends within a thought
 };

@@ -2,6 +2,7 @@
 #include "runtime/openai/chat_request.hpp"
 
 #include "runtime/openai/request_fields.hpp"
+#include "runtime/openai/tool_choice.hpp"
 
 #include <string>
 
@@ -145,23 +146,6 @@ json read_tools(fields& in, const chat_limits& limits) {
   return value->empty() ? json() : *value;
 }
 
-/// @returns whether tools may be called
-bool read_tool_choice(fields& in) {
-  const json* const value = in.find("tool_choice");
-  if (!value || *value == "auto")
-    return true;
-  if (*value == "none")
-    return false;
-  if (!value->is_string() && !value->is_object())
-    in.not_a("tool_choice", *value, "a string or an object");
-  else
-    in.wrong("tool_choice",
-             "is " + shown(*value)
-               + ": only \"auto\" and \"none\" are supported",
-             "unsupported_parameter");
-  return false;
-}
-
 void refuse_unsupported(fields& in) {
   if (in.find("chat_template"))
     in.wrong("chat_template",
@@ -223,9 +207,14 @@ chat_request read_chat(fields& in, const chat_limits& limits) {
   in.integer("max_tokens", 1, limits.tokens_max, out.max_tokens);
   in.integer("max_completion_tokens", 1, limits.tokens_max, out.max_tokens);
   read_logprobs(in, out);
-  if (!read_tool_choice(in))
+  if (auto calls = read_calls(in, out.asked.tools))
+    out.calls = *std::move(calls);
+  else
     out.asked.tools = nullptr;
   out.tools_allowed = !out.asked.tools.is_null();
+  if (out.calls.must && out.rule)
+    in.wrong("tool_choice",
+             "cannot force a call together with " + out.rule_field);
   refuse_unsupported(in);
   return out;
 }

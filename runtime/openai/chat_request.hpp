@@ -9,8 +9,7 @@
 // add_generation_prompt and continue_final_message are taken, as vLLM's server
 // does; reasoning_effort is a variable of the template. With tool_choice "none"
 // the template is shown no tools. Refused with an error that names the field:
-// parts of messages that are no texts; tool_choice "required" or a function;
-// chat_template. What the text of the answer must be: output_rule.hpp.
+// parts of messages that are no texts; chat_template. What the text of the answer must be: output_rule.hpp.
 //
 // Threads: any. Cost: linear in the body.
 // Errors:  an api_error with status 400 and the name of the field.
@@ -21,8 +20,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace shoal::openai {
 
@@ -43,6 +45,20 @@ struct conversation {
   bool continue_final_message = false;
 };
 
+/// Calls of tools that the text must have, or that must keep to schemas.
+struct wanted_calls {
+  struct tool {
+    std::string name;
+    std::optional<std::string> schema; ///< as JSON; nothing: any object
+    bool strict = false;
+  };
+  bool must = false;       ///< there is a call, and nothing else
+  bool named = false;      ///< of one tool, and so one call
+  std::vector<tool> tools; ///< that may be called
+  /// Whether the text needs a rule.
+  bool constrain = false;
+};
+
 struct chat_request : generation_options {
   static constexpr std::uint32_t logprobs_max = 20;
 
@@ -50,6 +66,7 @@ struct chat_request : generation_options {
   /// Else as many tokens as the model's context has room for.
   bool max_tokens_given = false;
   bool tools_allowed = false; ///< there are tools, and they may be called
+  wanted_calls calls;
 };
 
 [[nodiscard]] std::variant<chat_request, api_error>

@@ -17,11 +17,14 @@ namespace shoal::openai {
 using token_id = std::int32_t; // as in kernels and in core/serving
 
 struct request_limits {
-  std::uint32_t n_max = 64;           ///< answers to each prompt
-  std::uint32_t tokens_max = 1 << 20; ///< max_tokens
-  std::size_t stops_max = 16;         ///< stop strings, and stop_token_ids
-  std::size_t stop_bytes_max = 256;   ///< of one stop string
-  std::size_t biases_max = 1024;      ///< of logit_bias
+  std::uint32_t n_max = 64;             ///< answers to each prompt
+  std::uint32_t tokens_max = 1 << 20;   ///< max_tokens
+  std::size_t stops_max = 16;           ///< stop strings, and stop_token_ids
+  std::size_t stop_bytes_max = 256;     ///< of one stop string
+  std::size_t biases_max = 1024;        ///< of logit_bias
+  std::size_t bad_words_max = 256;      ///< half of core::serving::banned_max
+  std::size_t bad_word_bytes_max = 256; ///< of one of them
+  std::size_t allowed_ids_max = 16384;  ///< allowed_token_ids
   /// Numbers, texts, lists and objects in the whole body: each costs memory.
   std::size_t values_max = (1 << 20) + 4096;
   std::size_t name_bytes_max = 512; ///< model, user
@@ -49,6 +52,10 @@ struct generation_options {
   std::uint32_t generated() const { return std::max(n, best_of); }
   std::vector<std::string> stop;        ///< none is empty
   std::vector<token_id> stop_token_ids; ///< end the text, beside the model's
+  std::uint32_t min_tokens =
+    0; ///< before the text may end by a token or a stop
+  std::vector<std::string> bad_words; ///< that are not written; none is empty
+  std::vector<token_id> allowed_token_ids; ///< no others are chosen; empty: all
   bool stream = false;
   bool include_usage = false; ///< stream_options.include_usage
   /// stream_options.continuous_usage_stats: also in every event.

@@ -17,29 +17,34 @@ constexpr int penalty_max = 2;
 constexpr int bias_max = 100;
 constexpr std::uint32_t top_k_max = 1 << 30;
 
-void read_stop(fields& in, const request_limits& limits,
-               std::vector<std::string>& into) {
-  const json* const value = in.find("stop");
-  if (!value)
-    return;
-  const json list = value->is_string() ? json::array({*value}) : *value;
+/// A list of texts, none of them empty.
+void read_texts(fields& in, const char* name, const json& list,
+                std::size_t texts_max, std::size_t bytes_max, const char* type,
+                std::vector<std::string>& into) {
   if (!list.is_array())
-    return in.not_a("stop", *value, "a string or a list of strings");
-  if (list.size() > limits.stops_max)
-    return in.wrong("stop", "has more than " + std::to_string(limits.stops_max)
-                              + " strings");
+    return in.not_a(name, list, type);
+  if (list.size() > texts_max)
+    return in.wrong(name,
+                    "has more than " + std::to_string(texts_max) + " strings");
   for (const json& item : list) {
     if (!item.is_string())
-      return in.not_a("stop", item, "a string or a list of strings");
+      return in.not_a(name, item, type);
     auto text = item.get<std::string>();
     if (text.empty())
-      return in.wrong("stop", "has an empty string");
-    if (text.size() > limits.stop_bytes_max)
-      return in.wrong("stop", "has a string of more than "
-                                + std::to_string(limits.stop_bytes_max)
-                                + " bytes");
+      return in.wrong(name, "has an empty string");
+    if (text.size() > bytes_max)
+      return in.wrong(name, "has a string of more than "
+                              + std::to_string(bytes_max) + " bytes");
     into.push_back(std::move(text));
   }
+}
+
+void read_stop(fields& in, const request_limits& limits,
+               std::vector<std::string>& into) {
+  if (const json* const value = in.find("stop"))
+    read_texts(in, "stop", value->is_string() ? json::array({*value}) : *value,
+               limits.stops_max, limits.stop_bytes_max,
+               "a string or a list of strings", into);
 }
 
 void read_seed(fields& in, std::optional<std::uint64_t>& into) {
@@ -104,23 +109,35 @@ void read_biases(fields& in, const request_limits& limits,
   }
 }
 
-void read_stop_ids(fields& in, const request_limits& limits,
-                   generation_options& into) {
-  const json* const value = in.find("stop_token_ids");
+void read_ids(fields& in, const char* name, std::size_t ids_max,
+              std::vector<token_id>& into) {
+  const json* const value = in.find(name);
   if (!value)
     return;
   if (!value->is_array())
-    return in.not_a("stop_token_ids", *value, "a list of token ids");
-  if (value->size() > limits.stops_max)
-    return in.wrong("stop_token_ids", "has more than "
-                                        + std::to_string(limits.stops_max)
-                                        + " ids");
+    return in.not_a(name, *value, "a list of token ids");
+  if (value->size() > ids_max)
+    return in.wrong(name, "has more than " + std::to_string(ids_max) + " ids");
   for (const json& item : *value) {
     const auto id = whole(item);
     if (!id || *id < 0 || !std::in_range<token_id>(*id))
-      return in.not_a("stop_token_ids", item, "a list of token ids");
-    into.stop_token_ids.push_back(static_cast<token_id>(*id));
+      return in.not_a(name, item, "a list of token ids");
+    into.push_back(static_cast<token_id>(*id));
   }
+}
+
+/// Which tokens may be chosen: fields of vLLM's server.
+void read_filter(fields& in, const request_limits& limits,
+                 generation_options& into) {
+  in.integer("min_tokens", 0, limits.tokens_max, into.min_tokens);
+  if (const json* const value = in.find("bad_words"))
+    read_texts(in, "bad_words", *value, limits.bad_words_max,
+               limits.bad_word_bytes_max, "a list of strings", into.bad_words);
+  read_ids(in, "allowed_token_ids", limits.allowed_ids_max,
+           into.allowed_token_ids);
+  if (const json* const value = in.find("allowed_token_ids");
+      value && value->empty())
+    in.wrong("allowed_token_ids", "is an empty list");
 }
 
 } // namespace
@@ -176,7 +193,8 @@ void read_options(fields& in, const request_limits& limits,
   read_seed(in, into.seed);
   in.integer("n", 1, limits.n_max, into.n);
   read_stop(in, limits, into.stop);
-  read_stop_ids(in, limits, into);
+  read_ids(in, "stop_token_ids", limits.stops_max, into.stop_token_ids);
+  read_filter(in, limits, into);
   in.flag("stream", into.stream);
   read_stream_options(in, into);
   in.text("user", limits.name_bytes_max, into.user);

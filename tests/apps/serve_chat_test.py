@@ -226,6 +226,12 @@ class Chat(Serving):
             "role": "user", "content": [{"type": "image_url"}]}])
         wrong(400, "tools[0]", tools=[{"type": "else"}])
         wrong(400, "tool_choice", tools=TOOLS, tool_choice="required")
+        wrong(400, "tool_choice", tool_choice="required")
+        wrong(400, "tool_choice", tools=TOOLS, tool_choice={
+            "type": "function", "function": {"name": "listen"}})
+        wrong(400, "min_tokens", min_tokens=13)
+        wrong(400, "bad_words", bad_words=["a" * 33])
+        wrong(400, "allowed_token_ids", allowed_token_ids=[256])
         wrong(400, "response_format.type", response_format={"type": "xml"})
         wrong(400, "chat_template", chat_template="x")
         wrong(400, "top_logprobs", top_logprobs=2)

@@ -22,6 +22,9 @@ SCHEMA = {
         "tags": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}},
     "required": ["name", "kind", "size", "tags"],
     "additionalProperties": False}
+COOK = {"type": "object", "properties": {"minutes": {
+    "type": "integer", "minimum": 1, "maximum": 90}},
+    "required": ["minutes"], "additionalProperties": False}
 # Of these a text is long: a peer can die meanwhile.
 LONG_SCHEMA = {"type": "array", "items": SCHEMA, "minItems": 24, "maxItems": 24}
 LONG_RUN = TINY_RUN.replace("max_position_embeddings = 256",
@@ -49,8 +52,8 @@ class ServeRules(Serving):
         self.succeed("init", "long.toml", "--out", "m", "--overwrite")
         config = self.folder / "m" / "tokenizer_config.json"
         config.write_text(json.dumps(json.loads(config.read_text()) | {
-            "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"
-        }))
+            "chat_template": "{% if no %}<tool_call>{% endif %}"
+            "{% for m in messages %}{{ m.content }}{% endfor %}"}))
         process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
                                  "--speculate", 4)
         self.write("schema.json", json.dumps(SCHEMA))
@@ -79,6 +82,8 @@ class ServeRules(Serving):
         self.assertEqual((first["token"], len(first["top_logprobs"])), ("{", 1))
         self.forms(at)
         self.mistakes(at)
+        self.calls(at)
+        self.tokens(at)
         self.assertEqual(process.end(signal.SIGINT), 130)
 
     def forms(self, at):
@@ -127,6 +132,103 @@ class ServeRules(Serving):
         wrong("guided_regex", "10000", guided_regex="a{10001}")
         wrong("guided_regex", "together", guided_json={}, guided_regex="a")
         wrong("response_format.type", "xml", response_format={"type": "xml"})
+
+    def calls(self, at):
+        def asked(tools, **more):
+            return {"model": "tiny", "messages": [
+                {"role": "user", "content": "Catch one."}], "tools": tools,
+                "max_tokens": 900, "seed": 2, **more}
+
+        def chats(form):
+            return [{"type": "function", **form("cook", COOK)},
+                    {"type": "function", **form("catch", SCHEMA)}]
+
+        tools = chats(lambda name, schema: {"function": {
+            "name": name, "parameters": schema}})
+        named = {"type": "function", "function": {"name": "catch"}}
+        body = asked(tools, tool_choice=named)
+        status, answer = at.post(body, CHAT)
+        self.assertEqual(status, 200, answer)
+        choice, = answer["choices"]
+        self.assertEqual(choice["finish_reason"], "tool_calls")
+        call, = choice["message"]["tool_calls"]
+        self.assertEqual(call["function"]["name"], "catch")
+        self.valid(call["function"]["arguments"], SCHEMA)
+        # In a stream the same, in fragments.
+        connection = at.connect()
+        connection.request("POST", CHAT, json.dumps({**body, "stream": True}),
+                           {"Content-Type": "application/json"})
+        name, pieces = "", []
+        for line in connection.getresponse():
+            if line.startswith(b"data: {"):
+                for c in json.loads(line[6:])["choices"]:
+                    for part in c["delta"].get("tool_calls", []):
+                        name += part["function"].get("name") or ""
+                        pieces.append(part["function"].get("arguments", ""))
+        connection.close()
+        self.assertEqual(name, "catch")
+        self.assertEqual("".join(pieces), call["function"]["arguments"])
+        self.assertGreater(len(pieces), 10)
+        status, answer = at.post(asked(
+            tools, tool_choice="required", parallel_tool_calls=False), CHAT)
+        call, = answer["choices"][0]["message"]["tool_calls"]
+        self.valid(call["function"]["arguments"],
+                   {"cook": COOK, "catch": SCHEMA}[call["function"]["name"]])
+        status, answer = at.post({
+            "model": "tiny", "input": "Cook.", "max_output_tokens": 900,
+            "tools": chats(lambda name, schema: {
+                "name": name, "parameters": schema}),
+            "tool_choice": {"type": "function", "name": "cook"}},
+            "/v1/responses")
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(len(answer["output"]), 1, answer["output"])
+        call, = answer["output"]
+        self.assertEqual((call["type"], call["name"]),
+                         ("function_call", "cook"))
+        self.valid(call["arguments"], COOK)
+        status, answer = at.post({
+            "model": "tiny", "max_tokens": 900,
+            "messages": [{"role": "user", "content": "Cook."}],
+            "tools": [{"name": "cook", "input_schema": COOK}],
+            "tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+            "/v1/messages")
+        self.assertEqual(status, 200, answer)
+        call, = answer["content"]
+        self.assertEqual((call["type"], call["name"]), ("tool_use", "cook"))
+        self.valid(json.dumps(call["input"]), COOK)
+        self.assertEqual(answer["stop_reason"], "tool_use")
+
+    def tokens(self, at):
+        a, b = ord("a"), ord("b")
+
+        def text(finish, **more):
+            body = self.asked("x", **{"max_tokens": 8, "temperature": 0,
+                                      "allowed_token_ids": [a, b],
+                                      "logit_bias": {str(b): 50}, **more})
+            status, answer = at.post(body)
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer["choices"][0]["finish_reason"], finish)
+            return answer["choices"][0]["text"]
+
+        self.assertEqual(text("length"), "b" * 8)
+        self.assertEqual(text("length", bad_words=["bb"]), "babababa")
+        self.assertEqual(text("length", bad_words=["b"]), "a" * 8)
+        self.assertEqual(text("stop", stop_token_ids=[b]), "")
+        self.assertEqual(text("stop", stop_token_ids=[b], min_tokens=5),
+                         "a" * 5)
+        self.assertEqual(text("stop", stop="b", min_tokens=5), "b" * 5)
+
+        def answers():
+            return sum(float(line.split()[-1]) for line in
+                       at.get("/metrics")[1].splitlines()
+                       if line.startswith("shoal_answers_total"))
+        before = answers()
+        for path, body in (("/tokenize", {"prompt": "a"}),
+                           ("/detokenize", {"tokens": [a]}),
+                           ("/apply-template", {"messages": [
+                               {"role": "user", "content": "a"}]})):
+            self.assertEqual(at.post(body, path)[0], 200)
+        self.assertEqual(answers(), before + 3)
 
     def test_a_text_goes_on_where_a_dead_peer_left_it(self):
         """Two stages, of which the last one chooses; a stage dies."""

@@ -48,7 +48,7 @@ void check_answer(std::string_view text) {
   for (const call_format calls : {call_format::none, call_format::hermes,
                                   call_format::llama, call_format::mistral})
     for (const bool thinks : {false, true}) {
-      const answer_format f{calls, thinks, false};
+      const answer_format f{calls, false, thinks, false};
       const auto whole = parsed(f, text, text.size() + 1);
       const auto pieces = parsed(f, text, 3);
       // A head that is too long to be one is given up earlier in pieces.

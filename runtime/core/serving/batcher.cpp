@@ -58,11 +58,16 @@ void batcher::hold(sequence_id id, bool held) {
     at->second.held = held;
 }
 
+void batcher::resume(sequence_id id) {
+  if (const auto at = all_.find(id); at != all_.end())
+    at->second.waits = false;
+}
+
 /// Those that can go on, the oldest of the highest priority first.
 std::vector<batcher::sequence*> batcher::generating() {
   std::vector<sequence*> out;
   for (auto& [id, s] : all_)
-    if (s.runs && !s.held && !s.what.alone
+    if (s.runs && !s.held && !s.waits && !s.what.alone
         && s.given + 1 == s.what.tokens.size())
       out.push_back(&s);
   std::ranges::sort(out, {}, [](const sequence* s) {
@@ -81,7 +86,7 @@ std::vector<batcher::sequence*> batcher::with_prompt() {
   using turn = std::tuple<std::int64_t, bool, std::uint64_t, std::uint64_t>;
   std::vector<std::pair<turn, sequence*>> in_turn;
   for (auto& [id, s] : all_)
-    if (!s.held && !s.what.alone
+    if (!s.held && !s.waits && !s.what.alone
         && (!s.runs || s.given + 1 < s.what.tokens.size()))
       in_turn.push_back({{-std::int64_t(s.what.priority), !s.begun,
                           fair_time(s.what.client), s.came},
@@ -113,7 +118,7 @@ std::optional<pass> batcher::next() {
 batcher::sequence* batcher::next_to_be_alone() {
   sequence* first = nullptr;
   for (auto& [id, s] : all_)
-    if (s.what.alone && !s.held && s.given < s.what.tokens.size()
+    if (s.what.alone && !s.held && !s.waits && s.given < s.what.tokens.size()
         && (!first || s.came < first->came))
       first = &s;
   return first;
@@ -317,7 +322,8 @@ void batcher::charge(client_id c, std::size_t tokens) {
 }
 
 std::vector<sequence_id>
-batcher::done(const std::vector<sampled_token>& sampled) {
+batcher::done(const std::vector<sampled_token>& sampled,
+              const std::set<sequence_id>& waiting) {
   SHOAL_ASSERT(!under_way_.empty());
   const std::vector<sent_row> rows = std::move(under_way_.front());
   under_way_.erase(under_way_.begin());
@@ -333,8 +339,13 @@ batcher::done(const std::vector<sampled_token>& sampled) {
       out.push_back(t.id);
   }
   for (const sent_row& r : rows)
-    if (const auto at = all_.find(r.id); at != all_.end())
+    if (const auto at = all_.find(r.id); at != all_.end()) {
+      if (waiting.contains(r.id)) {
+        at->second.waits = true;
+        at->second.given = std::min(at->second.given, r.end - 1);
+      }
       take_back(at->second, r);
+    }
   for (const sequence_id id : out)
     finish(id);
   return out;

@@ -49,6 +49,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace shoal::core {
@@ -139,6 +140,8 @@ public:
   /// The client takes no more tokens for now, or takes them again. A sequence
   /// that is held keeps its pages until another one needs them.
   void hold(sequence_id id, bool held);
+  /// A row of it waited (done()): the token after it can be chosen now.
+  void resume(sequence_id id);
 
   /// Most tokens of prompts in a pass in which other sequences generate; at least
   /// one. At first as many as a pass may have.
@@ -148,9 +151,12 @@ public:
   /// The pass is complete; passes end in order.
   /// @param sampled of its rows that choose a token; those of sequences that
   ///        have been aborted meanwhile are ignored
+  /// @param waiting of its rows that were to choose a token and could not: the last
+  ///        token of each is given again after resume()
   /// @returns the sequences that have ended with it: by their last token, or
   ///          because tokens_max are generated
-  std::vector<sequence_id> done(const std::vector<sampled_token>& sampled);
+  std::vector<sequence_id> done(const std::vector<sampled_token>& sampled,
+                                const std::set<sequence_id>& waiting = {});
 
   struct load {
     std::size_t running = 0;
@@ -175,6 +181,7 @@ private:
     bool begun = false;     ///< its client has tokens
     bool runs = false;      ///< has a table
     bool held = false;
+    bool waits = false;      ///< for resume()
     std::uint64_t began = 0; ///< order in which it got its table
     std::uint32_t in_passes = 0;
     std::size_t given = 0; ///< tokens given out in passes

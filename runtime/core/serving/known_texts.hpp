@@ -31,6 +31,7 @@ struct text_source {
   std::vector<token_id> ends;
   sampling_wish how;
   std::optional<text_rule> rule;
+  std::optional<token_filter> filter;
   friend bool operator==(const text_source&, const text_source&) = default;
 };
 

@@ -66,6 +66,11 @@ serve_sends serving_pipeline::tick(nanoseconds now) {
       news_[s.key.first].push_back(
         {s.key.second, s.tokens.size(), {}, stream_end::none, s.begun, true});
     }
+  for (auto& [id, s] : streams_)
+    if (s.waits && now - s.waited >= again_after) {
+      send_rule(id); // it was lost, or the word that it is ready
+      resume(id);
+    }
   for (given& g : under_way_)
     if (now - g.at >= again_after) {
       g.at = now;
@@ -100,7 +105,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
     batcher_.add({id, m.client, m.priority, tokens,
                   m.tokens_max - std::uint32_t(more.size()), m.alone,
                   m.scored || m.pooled == pooling::mean,
-                  !m.how.counts_tokens() && !m.rule && !pooled,
+                  !m.how.counts_tokens() && !m.rule && !m.filter && !pooled,
                   m.chosen > 0 || !more.empty(), pooled});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
@@ -117,9 +122,9 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
   s.how = m.how;
   s.wants_scores = m.scored;
   s.pooled = m.pooled;
-  if (m.rule) {
+  if (m.rule || m.filter) {
     serve_rule& rule = rules_[id];
-    rule = {config_.header, id, *m.rule, {}, m.ends};
+    rule = {config_.header, id, m.rule, m.filter, {}, m.ends};
     rule.chosen.assign(s.tokens.begin() + std::ptrdiff_t(s.prompt - m.chosen),
                        s.tokens.end());
   }
@@ -138,8 +143,10 @@ text_source serving_pipeline::source_of(sequence_id id) const {
                     s.tokens.begin() + std::ptrdiff_t(s.prompt - s.chosen));
   out.ends = s.ends;
   out.how = s.how;
-  if (const auto at = rules_.find(id); at != rules_.end())
+  if (const auto at = rules_.find(id); at != rules_.end()) {
     out.rule = at->second.rule;
+    out.filter = at->second.filter;
+  }
   return out;
 }
 
@@ -150,7 +157,7 @@ std::vector<token_id> serving_pipeline::known(const serve_request& m) const {
     return {};
   const auto prompt = m.tokens.end() - std::ptrdiff_t(m.chosen);
   const text_source of{
-    m.key, {m.tokens.begin(), prompt}, m.ends, m.how, m.rule};
+    m.key, {m.tokens.begin(), prompt}, m.ends, m.how, m.rule, m.filter};
   std::span<const token_id> longest = texts_.find(of);
   // Its former gateway may have died without anybody's knowing yet.
   for (const auto& [id, s] : streams_)
@@ -233,7 +240,7 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
       || m.number != under_way_.front().pass.number)
     return; // it comes again, or has come
   std::vector<sampled_token> sampled;
-  std::set<sequence_id> seen;
+  std::set<sequence_id> seen, waiting;
   for (const row_result& r : m.rows) {
     if (!seen.insert(r.sequence).second)
       continue;
@@ -241,13 +248,19 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
     const auto of = std::ranges::find(rows, r.sequence, &serve_row::sequence);
     if (of == rows.end() || !streams_.contains(r.sequence))
       continue;
+    if (r.waits && of->choice && rules_.contains(r.sequence)) {
+      stream& s = streams_.at(r.sequence);
+      s.waits = true;
+      s.waited = now_;
+      waiting.insert(r.sequence);
+    }
     const auto chosen = keep(*of, r);
     sampled.insert(sampled.end(), chosen.begin(), chosen.end());
   }
   measure(under_way_.front());
   under_way_.pop_front();
   ++done_;
-  for (const sequence_id id : batcher_.done(sampled)) {
+  for (const sequence_id id : batcher_.done(sampled, waiting)) {
     const stream& s = streams_.at(id);
     auto& news = news_[s.key.first];
     const auto of = std::ranges::find(news.rbegin(), news.rend(), s.key.second,
@@ -260,8 +273,20 @@ void serving_pipeline::on(const peer_id& from, const serve_chosen& m) {
                   : stream_end::length;
     forget(id);
   }
-  forget_rules();
   changed_ = true;
+}
+
+void serving_pipeline::on(const peer_id& from, const serve_text_ready& m) {
+  if (from == config_.stages.back())
+    resume(m.sequence);
+}
+
+/// A row whose token could not be chosen is given again.
+void serving_pipeline::resume(sequence_id id) {
+  if (const auto at = streams_.find(id); at != streams_.end()) {
+    at->second.waits = false;
+    batcher_.resume(id);
+  }
 }
 
 /// Takes what came of a row, and tells its gateway. @returns the tokens
@@ -284,7 +309,7 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
     news_[s.key.first].push_back(std::move(n));
     return {{r.sequence, 0, true}};
   }
-  if (!of.choice)
+  if (!of.choice || r.waits)
     return out;
   const std::size_t from = s.tokens.size();
   for (const served_token& t : r.tokens) {
@@ -344,7 +369,7 @@ void serving_pipeline::forget(sequence_id id) {
   if (!s.sent.empty())
     ended_.push_back(id);
   streams_.erase(at);
-  forget_rules();
+  rules_.erase(id);
   changed_ = true;
 }
 
@@ -373,6 +398,7 @@ void serving_pipeline::give_passes() {
     const std::size_t some = std::min(ended_.size(), serving::rows_max);
     g.pass.ended.assign(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
     ended_.erase(ended_.begin(), ended_.begin() + std::ptrdiff_t(some));
+    g.pass.oldest = streams_.empty() ? last_id_ + 1 : streams_.begin()->first;
     for (const peer_id& stage : config_.stages)
       send(stage, g.pass);
   }
@@ -382,17 +408,6 @@ void serving_pipeline::give_passes() {
 void serving_pipeline::send_rule(sequence_id id) {
   if (const auto at = rules_.find(id); at != rules_.end())
     send(config_.stages.back(), at->second);
-}
-
-void serving_pipeline::forget_rules() {
-  std::erase_if(rules_, [&](const auto& r) {
-    return !streams_.contains(r.first)
-           && std::ranges::none_of(under_way_, [&](const given& g) {
-                return std::ranges::find(g.pass.rows, r.first,
-                                         &serve_row::sequence)
-                       != g.pass.rows.end();
-              });
-  });
 }
 
 /// What a table has behind the part that `before` has, too.

@@ -103,6 +103,8 @@ private:
     bool begun = false;
     bool held = false;
     nanoseconds told_of = 0; ///< by its gateway, or asked
+    bool waits = false; ///< its row did: until the last stage says it is ready
+    nanoseconds waited = 0; ///< since then, or since it was given again
   };
   struct given {
     serve_pass pass;
@@ -116,6 +118,7 @@ private:
   void on(const peer_id& from, const report_wanted& m);
   void on(const peer_id& from, const serve_ready& m);
   void on(const peer_id& from, const serve_chosen& m);
+  void on(const peer_id& from, const serve_text_ready& m);
   /// Kinds that others take.
   void on(const peer_id&, const auto&) {}
 
@@ -130,7 +133,7 @@ private:
   void give_passes();
   serve_row row_of(const pass_row& from, stream& s) const;
   void send_rule(sequence_id id);
-  void forget_rules();
+  void resume(sequence_id id);
   void end(sequence_id id, stream_end why);
   void flush_news();
   pipeline_report present() const;
@@ -144,9 +147,7 @@ private:
   std::set<std::uint32_t> ready_; ///< stages
   std::map<stream_key, sequence_id> ids_;
   std::map<sequence_id, stream> streams_;
-  /// Of sequences that are here or in passes under way: one that was lost comes
-  /// again also where its stream has ended, or the pass would wait for ever.
-  std::map<sequence_id, serve_rule> rules_;
+  std::map<sequence_id, serve_rule> rules_; ///< of sequences that are here
   known_texts texts_; ///< of those that are not here any more
   std::uint64_t recalled_ = 0;
   std::vector<std::uint64_t> ended_; ///< since the last pass

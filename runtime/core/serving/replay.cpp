@@ -138,6 +138,8 @@ void replay::ask(stream_id id, stream& s) {
   if (s.ask.rule)
     m.rule = *s.ask.rule;
   m.pooled = s.ask.pooled;
+  if (s.ask.filter)
+    m.filter = *s.ask.filter;
   m.alone = s.deaths >= deaths_max;
   send(pipelines_.at(*s.island).at.speaker, std::move(m));
 }

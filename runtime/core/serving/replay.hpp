@@ -54,6 +54,8 @@ struct stream_ask {
   std::shared_ptr<const text_rule> rule = {};
   /// If not none, no token is chosen: the stream ends with one hidden state.
   pooling pooled = pooling::none;
+  /// Which tokens may be chosen; null: all.
+  std::shared_ptr<const token_filter> filter = {};
 };
 
 /// Where a pipeline of the model is, in the newest view.

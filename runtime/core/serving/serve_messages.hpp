@@ -4,7 +4,7 @@
 //   gateway  --serve_request, serve_cancel, serve_hold, report_wanted-->  pipeline
 //   gateway  <--serve_news, pipeline_report--------------  pipeline
 //   pipeline --serve_ask, serve_pass, serve_rule-------->  its stages
-//   pipeline <--serve_ready, serve_chosen----------------  its stages
+//   pipeline <--serve_ready, serve_chosen, serve_text_ready-  its stages
 //
 // A pipeline is an island of a job that serves; the peer of its first stage
 // speaks for it. Every message names the island's place; under another place it
@@ -49,6 +49,12 @@ inline constexpr std::size_t pass_scored_max = 1024;
 inline constexpr std::size_t news_tokens_max = 4096;
 /// Tokens whose logits a request changes; OpenAI's API takes 300.
 inline constexpr std::size_t biases_max = 1024;
+/// Tokens that a request allows, if not all.
+inline constexpr std::size_t allowed_max = 16384;
+/// Sequences of tokens that a request bans: up to two for each word.
+inline constexpr std::size_t banned_max = 512;
+/// Tokens of one of these.
+inline constexpr std::size_t word_tokens_max = 32;
 /// Tokens that a row may guess (batcher.hpp).
 inline constexpr std::size_t guesses_max = 16;
 inline constexpr std::size_t vocabulary_max = std::size_t{1} << 24;
@@ -121,6 +127,28 @@ enum class pooling : std::uint8_t {
   mean,     ///< the mean over its tokens
 };
 
+/// Tokens of which the last one is not chosen behind the others.
+struct token_word {
+  std::vector<token_id> tokens;
+  friend bool operator==(const token_word&, const token_word&) = default;
+};
+void fields(auto& v, of<token_word> auto& x) {
+  v("tokens", x.tokens, list_of(serving::word_tokens_max, token_limit()));
+}
+
+/// Which tokens may be chosen, whatever the text says.
+struct token_filter {
+  std::uint32_t least = 0; ///< as many are chosen before one that ends the text
+  std::vector<token_id> allowed; ///< no others; empty: all
+  std::vector<token_word> banned;
+  friend bool operator==(const token_filter&, const token_filter&) = default;
+};
+void fields(auto& v, of<token_filter> auto& x) {
+  v("least", x.least, at_most(serving::tokens_max));
+  v("allowed", x.allowed, list_of(serving::allowed_max, token_limit()));
+  v("banned", x.banned, list_of(serving::banned_max));
+}
+
 /// Asks a pipeline to go on with a sequence. Sent again with the tokens that
 /// have come meanwhile, it asks for those after them.
 struct serve_request {
@@ -144,6 +172,7 @@ struct serve_request {
   std::optional<text_rule> rule = {};
   /// If not none, no token is chosen: the answer is one hidden state.
   pooling pooled = pooling::none;
+  std::optional<token_filter> filter = {};
   friend bool operator==(const serve_request&, const serve_request&) = default;
 };
 void fields(auto& v, of<serve_request> auto& x) {
@@ -161,6 +190,7 @@ void fields(auto& v, of<serve_request> auto& x) {
   v("scored", x.scored);
   v("rule", x.rule);
   v("pooled", x.pooled, up_to(pooling::mean));
+  v("filter", x.filter);
   v.must(runtime::errc::corrupt, [&] {
     return x.chosen <= x.tokens.size()
            && (!x.scored
@@ -353,11 +383,12 @@ void fields(auto& v, of<row_choice> auto& x) {
 }
 
 /// What the text of a sequence must be: for the last stage, before the first pass in
-/// which a token of the sequence is chosen, and again with that pass.
+/// which a token of the sequence is chosen, and again if that token does not come.
 struct serve_rule {
   job_header header;
   std::uint64_t sequence = 0; ///< of the pipeline
-  text_rule rule;
+  std::optional<text_rule> rule;
+  std::optional<token_filter> filter = {};
   std::vector<token_id> chosen; ///< of the sequence, in other places
   std::vector<token_id> ends;   ///< with one of these the text may end
   friend bool operator==(const serve_rule&, const serve_rule&) = default;
@@ -366,6 +397,7 @@ void fields(auto& v, of<serve_rule> auto& x) {
   v("header", x.header);
   v("sequence", x.sequence);
   v("rule", x.rule);
+  v("filter", x.filter);
   v("chosen", x.chosen, list_of(serving::tokens_max, token_limit()));
   v("ends", x.ends, list_of(serving::ends_max, token_limit()));
 }
@@ -452,6 +484,8 @@ struct serve_pass {
   std::uint64_t number = 0; ///< consecutive, from 1 on
   std::vector<serve_row> rows;
   std::vector<std::uint64_t> ended; ///< sequences whose tables are not needed
+  /// Sequences below this number have ended, also those whose end was not heard of.
+  std::uint64_t oldest = 0;
   friend bool operator==(const serve_pass&, const serve_pass&) = default;
 };
 void fields(auto& v, of<serve_pass> auto& x) {
@@ -459,6 +493,7 @@ void fields(auto& v, of<serve_pass> auto& x) {
   v("number", x.number, at_most(epoch_max));
   v("rows", x.rows, list_of(serving::rows_max));
   v("ended", x.ended, list_of(serving::rows_max));
+  v("oldest", x.oldest);
   v.must(runtime::errc::corrupt, [&] {
     std::size_t scored = 0;
     for (const serve_row& r : x.rows)
@@ -479,6 +514,9 @@ struct row_result {
   bool stuck = false; ///< the rule asks for what no token can give
   /// Of a row that ends a pooled prompt: floats, as they are in memory.
   std::vector<std::byte> pooled = {};
+  /// It is not known yet which tokens the rule allows: none was chosen. The row is to
+  /// be given again after a serve_text_ready of its sequence.
+  bool waits = false;
   friend bool operator==(const row_result&, const row_result&) = default;
 };
 void fields(auto& v, of<row_result> auto& x) {
@@ -489,6 +527,7 @@ void fields(auto& v, of<row_result> auto& x) {
   v("complete", x.complete);
   v("stuck", x.stuck);
   v("pooled", x.pooled, bytes_of(serving::pooled_bytes_max));
+  v("waits", x.waits);
 }
 
 /// The last stage has computed a pass.
@@ -505,16 +544,28 @@ void fields(auto& v, of<serve_chosen> auto& x) {
   v("rows", x.rows, list_of(serving::rows_max));
 }
 
+/// The last stage knows now which token of a sequence may come next.
+struct serve_text_ready {
+  job_header header;
+  std::uint64_t sequence = 0; ///< of the pipeline
+  friend bool
+  operator==(const serve_text_ready&, const serve_text_ready&) = default;
+};
+void fields(auto& v, of<serve_text_ready> auto& x) {
+  v("header", x.header);
+  v("sequence", x.sequence);
+}
+
 using serve_message =
   std::variant<serve_request, serve_cancel, serve_hold, serve_news,
                pipeline_report, report_wanted, serve_ask, serve_ready,
-               serve_pass, serve_chosen, serve_rule>;
+               serve_pass, serve_chosen, serve_rule, serve_text_ready>;
 /// Names of the kinds, in their order; the same as in serve.proto.
 inline constexpr std::array<const char*, std::variant_size_v<serve_message>>
-  serve_message_names = {"serve_request", "serve_cancel",    "serve_hold",
-                         "serve_news",    "pipeline_report", "report_wanted",
-                         "serve_ask",     "serve_ready",     "serve_pass",
-                         "serve_chosen",  "serve_rule"};
+  serve_message_names = {
+    "serve_request",   "serve_cancel",  "serve_hold", "serve_news",
+    "pipeline_report", "report_wanted", "serve_ask",  "serve_ready",
+    "serve_pass",      "serve_chosen",  "serve_rule", "serve_text_ready"};
 
 [[nodiscard]] inline const job_header& header(const serve_message& m) {
   return std::visit(

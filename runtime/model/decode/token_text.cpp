@@ -6,9 +6,10 @@
 
 namespace shoal::model {
 
-token_text::token_text(const tokenizer* by, std::vector<std::string> stop)
+token_text::token_text(const tokenizer* by, std::vector<std::string> stop,
+                       std::size_t least)
   : text_(by), joins_prompt_(by != nullptr && by->file() != nullptr),
-    stop_(std::move(stop)) {
+    stop_(std::move(stop)), least_(least) {
 }
 
 void token_text::after(std::span<const token_id> prompt) {
@@ -18,6 +19,10 @@ void token_text::after(std::span<const token_id> prompt) {
 }
 
 std::string token_text::push(token_id id) {
+  if (least_ > 0) {
+    --least_;
+    return text_.push(id);
+  }
   return release(text_.push(id), false);
 }
 

@@ -22,7 +22,9 @@ class token_text {
 public:
   /// @param by may be null: then there is no text
   /// @param stop text ends before the first of these; none is empty
-  token_text(const tokenizer* by, std::vector<std::string> stop);
+  /// @param least tokens whose text has no stop string, whatever it says
+  token_text(const tokenizer* by, std::vector<std::string> stop,
+             std::size_t least = 0);
 
   /// Takes the tokens before, on which the text of the first token may depend.
   /// @pre nothing was pushed
@@ -42,7 +44,8 @@ private:
   text_decoder text_;
   bool joins_prompt_; ///< texts of tokens depend on the tokens before
   std::vector<std::string> stop_;
-  std::string held_; ///< text that may be the start of a stop string
+  std::string held_;  ///< text that may be the start of a stop string
+  std::size_t least_; ///< tokens to come before stop strings count
   bool stopped_ = false;
   std::string stopped_by_;
 };

@@ -53,6 +53,14 @@ json read_tool_choice(fields& in) {
   const json* const value = in.find("tool_choice");
   if (!value || !value->is_object())
     return value ? *value : json();
+  if (value->value("type", json()) == "allowed_tools"
+      && value->value("tools", json()).is_array()) {
+    json allowed{{"mode", value->value("mode", json("auto"))},
+                 {"tools", json::array()}};
+    for (const json& tool : (*value)["tools"])
+      allowed["tools"].push_back(tool.is_object() ? function_of(tool) : tool);
+    return {{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
+  }
   if (value->value("type", json()) != "function" || !value->contains("name")
       || !(*value)["name"].is_string()) {
     in.wrong("tool_choice",

@@ -3,6 +3,8 @@
 
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/regex.hpp"
+#include "runtime/openai/rules/call_rule.hpp"
+#include "runtime/openai/rules/free_text.hpp"
 #include "runtime/openai/rules/json_schema.hpp"
 
 #include <span>
@@ -22,6 +24,8 @@ model::result<g::rule_set> parsed(core::rule_kind kind, std::string_view text) {
     return json_object_rules();
   case core::rule_kind::grammar:
     return g::parse_gbnf(text);
+  case core::rule_kind::calls:
+    return call_rules(text);
   case core::rule_kind::regex:
     break;
   }
@@ -31,42 +35,6 @@ model::result<g::rule_set> parsed(core::rule_kind kind, std::string_view text) {
   g::rule_set out;
   out.add("the pattern", *std::move(pattern));
   return out;
-}
-
-/// A text up to the first `end`, with it: a rule for each part of `end` that has
-/// been read (the automaton of Knuth, Morris and Pratt).
-g::rule_id up_to(g::rule_set& rules, std::string_view end) {
-  const auto first = static_cast<g::rule_id>(rules.names.size());
-  for (std::size_t read = 0; read != end.size(); ++read)
-    rules.add("the thought");
-  for (std::size_t read = 0; read != end.size(); ++read) {
-    std::vector<g::expression> ways;
-    std::vector<g::code_range> known;
-    const auto way = [&](char32_t c, std::size_t then) {
-      known.push_back({c, c});
-      std::vector<g::expression> parts{g::characters({{c, c}})};
-      if (then != end.size())
-        parts.push_back(g::of_rule(first + static_cast<g::rule_id>(then)));
-      ways.push_back(g::sequence(std::move(parts)));
-    };
-    way(static_cast<unsigned char>(end[read]), read + 1);
-    for (std::size_t c = 0; c != end.size(); ++c) {
-      const auto code = static_cast<unsigned char>(end[c]);
-      if (end.find(end[c]) != c || end[c] == end[read])
-        continue;
-      // The longest part of `end` with which what has been read, and c, ends.
-      const std::string all = std::string(end.substr(0, read)) + end[c];
-      std::size_t then = read;
-      while (then > 0 && !all.ends_with(end.substr(0, then)))
-        --then;
-      if (then > 0)
-        way(code, then);
-    }
-    ways.push_back(g::sequence(
-      {g::characters(g::all_but(std::move(known))), g::of_rule(first)}));
-    rules.bodies[first + read] = g::choice(std::move(ways));
-  }
-  return first;
 }
 
 /// The first rule becomes what it was behind a thought.
@@ -82,12 +50,13 @@ void add_thought(g::rule_set& rules, bool begun) {
   };
   for (g::expression& e : rules.bodies)
     rename(rename, e);
-  const g::rule_id thought = up_to(rules, "</think>");
+  const g::rule_id thought =
+    text_up_to(rules, "</think>", std::nullopt, false).first;
   const g::expression gap =
     g::repetition(g::characters({{U'\n', U'\n'}, {U' ', U' '}}), 0, 4);
   std::vector<g::expression> before;
   if (!begun)
-    before.push_back(g::literal("<think>"));
+    before.push_back(mark_of("<think>"));
   before.push_back(g::of_rule(thought));
   before.push_back(gap);
   g::expression all = g::sequence(std::move(before));

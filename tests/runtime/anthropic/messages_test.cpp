@@ -170,6 +170,8 @@ BOOST_AUTO_TEST_CASE(mistakes_name_the_field_of_this_api) {
          {R"("tools":[{"input_schema":{}}])", "tools[0].name"},
          {R"("tools":[{"name":"f"}])", "tools[0].input_schema"},
          {R"("tool_choice":"auto")", "tool_choice"},
+         {R"("tool_choice":{"type":"any"})", "tool_choice"},
+         {R"("tool_choice":{"type":"tool","name":"f"})", "tool_choice"},
          {R"("tool_choice":{"type":"tool"})", "tool_choice"}}) {
     // Of two fields of a name the last one counts.
     BOOST_TEST(wrong_field(with(more)) == field);

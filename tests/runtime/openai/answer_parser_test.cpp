@@ -12,10 +12,11 @@ namespace data = boost::unit_test::data;
 
 namespace {
 
-constexpr answer_format plain{}, hermes{call_format::hermes, true, false},
-  llama{call_format::llama, false, false},
-  mistral{call_format::mistral, false, false},
-  within{call_format::none, true, true};
+constexpr answer_format plain{},
+  hermes{call_format::hermes, false, true, false},
+  llama{call_format::llama, false, false, false},
+  mistral{call_format::mistral, false, false, false},
+  within{call_format::none, false, true, true};
 
 /// "(thought)content f{...} g{...}"
 std::string shown(const answer_parser::piece& all) {

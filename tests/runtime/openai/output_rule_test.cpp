@@ -210,9 +210,8 @@ BOOST_AUTO_TEST_CASE(hostile_schemas_are_refused) {
     BOOST_TEST_CONTEXT(text.substr(0, 80))
   BOOST_TEST(!compile_rule(rule_of(rule_kind::json_schema, text)));
   // What is true allows everything.
-  const auto both =
-    rule_of(rule_kind::json_schema,
-            R"({"type":"object","required":["x"],
+  const auto both = rule_of(rule_kind::json_schema,
+                            R"({"type":"object","required":["x"],
                 "allOf":[{"properties":{"x":true}},
                          {"properties":{"x":{"type":"boolean"}}}]})");
   BOOST_TEST(allows(both, R"({"x":true})"));

@@ -198,7 +198,10 @@ BOOST_AUTO_TEST_CASE(messages_of_served_models_name_all_their_fields) {
   compare<core::sampling_wish, wire::SamplingWish>();
   compare<core::serve_request, wire::ServeRequest>();
   compare<core::text_rule, wire::TextRule>();
+  compare<core::token_word, wire::TokenWord>();
+  compare<core::token_filter, wire::TokenFilter>();
   compare<core::serve_rule, wire::ServeRule>();
+  compare<core::serve_text_ready, wire::ServeTextReady>();
   compare<core::serve_cancel, wire::ServeCancel>();
   compare<core::serve_hold, wire::ServeHold>();
   compare<core::token_chance, wire::TokenChance>();

@@ -183,13 +183,73 @@ BOOST_AUTO_TEST_CASE(known_texts_have_a_limit) {
   known_texts k;
   const std::vector<token_id> long_text(known_texts::tokens_max / 2);
   for (std::uint64_t key = 1; key <= 3; ++key)
-    k.keep({key, {1, 2}, {}, {}, {}}, long_text);
+    k.keep({key, {1, 2}, {}, {}, {}, {}}, long_text);
   BOOST_TEST(k.tokens() <= known_texts::tokens_max);
-  BOOST_TEST(k.find({1, {1, 2}, {}, {}, {}}).empty());
-  BOOST_TEST(k.find({3, {1, 2}, {}, {}, {}}).size() == long_text.size());
-  BOOST_TEST(k.find({3, {1, 3}, {}, {}, {}}).empty());
-  k.keep({0, {1}, {}, {}, {}}, {5});
-  BOOST_TEST(k.find({0, {1}, {}, {}, {}}).empty());
+  BOOST_TEST(k.find({1, {1, 2}, {}, {}, {}, {}}).empty());
+  BOOST_TEST(k.find({3, {1, 2}, {}, {}, {}, {}}).size() == long_text.size());
+  BOOST_TEST(k.find({3, {1, 3}, {}, {}, {}, {}}).empty());
+  k.keep({0, {1}, {}, {}, {}, {}}, {5});
+  BOOST_TEST(k.find({0, {1}, {}, {}, {}, {}}).empty());
+}
+
+/// The row waits for its rule while others go on; it comes again when the last stage
+/// says that it can, or, with its rule, if that word does not come.
+BOOST_AUTO_TEST_CASE(a_row_that_waits_is_given_again) {
+  one_stage s;
+  serve_request asked;
+  asked.rule = text_rule{};
+  const serve_pass pass = s.ask(asked, 4);
+  const std::uint64_t id = pass.rows.front().sequence;
+  const serve_row& first = pass.rows.front();
+  std::uint64_t number = pass.number;
+  nanoseconds now = 2;
+  for (const bool lost : {false, true}) {
+    row_result r;
+    r.sequence = id;
+    r.waits = true;
+    const auto waits = s.p.take(me, serve_chosen{under, number, {r}}, now);
+    BOOST_TEST(all<serve_pass>(waits).empty());
+    BOOST_TEST(s.p.streams() == 1u);
+    serve_request other = asked;
+    other.header = under;
+    other.stream = 70 + now;
+    other.tokens = text(5);
+    other.tokens_max = 1;
+    other.rule.reset();
+    const auto beside = all<serve_pass>(s.p.take(gateway, other, now));
+    BOOST_REQUIRE(beside.size() == 1u);
+    BOOST_REQUIRE(beside[0].rows.size() == 1u); // only the other one
+    (void)s.p.take(me,
+                   serve_chosen{under,
+                                beside[0].number,
+                                {result(beside[0].rows[0].sequence, 1)}},
+                   now);
+    const auto sent = lost ? s.p.tick(now += serving_pipeline::again_after)
+                           : s.p.take(me, serve_text_ready{under, id}, ++now);
+    const auto again = all<serve_pass>(sent);
+    BOOST_REQUIRE(again.size() == 1u);
+    BOOST_REQUIRE(again[0].rows.size() == 1u);
+    const serve_row& row = again[0].rows[0];
+    BOOST_TEST(row.sequence == id);
+    BOOST_TEST(row.first == first.first + first.tokens.size() - 1);
+    BOOST_TEST((row.tokens == std::vector{first.tokens.back()}));
+    BOOST_TEST((row.choice == first.choice));
+    BOOST_TEST(all<serve_rule>(sent).size() == (lost ? 1u : 0u));
+    number = again[0].number;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(passes_say_which_sequences_have_ended) {
+  one_stage s;
+  const serve_pass pass = s.ask({}, 4);
+  BOOST_TEST(pass.oldest == pass.rows.front().sequence);
+  (void)s.p.take(
+    me,
+    serve_chosen{under, pass.number, {result(pass.rows.front().sequence, 7)}},
+    2);
+  const serve_pass next = s.ask({}, 5);
+  BOOST_TEST(next.oldest == next.rows.front().sequence);
+  BOOST_TEST(next.oldest > pass.oldest);
 }
 
 BOOST_AUTO_TEST_CASE(a_text_ends_where_its_rule_leaves_nothing_to_add) {

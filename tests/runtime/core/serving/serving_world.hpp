@@ -110,6 +110,7 @@ public:
     check();
   }
 
+  std::uint64_t waited = 0; ///< rows, for their rules
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
                 reused_windows = 0, ended = 0, scored = 0, guessed = 0,
                 accepted = 0, retries = 0, expelled = 0, ill_expelled = 0,
@@ -128,6 +129,7 @@ private:
     std::optional<stage_tables::ready_pass> next; ///< that waits for its input
     /// Texts that keep to a rule: tokens so far, and how many there may be.
     std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> ruled;
+    std::set<std::uint64_t> awaited; ///< rows of these wait for their rule
     bool over = false;
   };
   /// Hidden states of a pass, and the digest that came with them.
@@ -280,20 +282,13 @@ private:
       const std::size_t before =
         bug_ == planted::chosen_forgotten ? 0 : rule->chosen.size();
       n.stages[island].ruled.try_emplace(rule->sequence, before,
-                                         rule->rule.text.size());
-      compute(to, island);
-      carry_out();
+                                         rule->rule->text.size());
+      if (n.stages[island].awaited.erase(rule->sequence) > 0)
+        emit(to, {{from, serve_text_ready{header(m), rule->sequence}}});
       return;
     }
     if (const auto at = n.pipelines.find(island); at != n.pipelines.end())
       emit(to, at->second.take(from, m, now_));
-  }
-
-  /// Whether the rules of a pass have come. One may be lost: it comes again.
-  static bool has_rules(const stage& s) {
-    return std::ranges::all_of(s.next->pass.rows, [&](const serve_row& r) {
-      return !r.choice || !r.choice->ruled || s.ruled.contains(r.sequence);
-    });
   }
 
   /// The last stage reads all of a row's pages; the others only keep their order.
@@ -305,11 +300,14 @@ private:
     while (!s.over) {
       if (!s.next)
         s.next = s.tables.next();
-      if (!s.next || !may_begin(at, island, index, s)
-          || (at == p.stages.back() && !has_rules(s)))
+      if (!s.next || !may_begin(at, island, index, s))
         break;
       for (const std::uint64_t id : s.next->pass.ended)
         s.ruled.erase(id);
+      const std::uint64_t oldest = s.next->pass.oldest;
+      s.ruled.erase(s.ruled.begin(), s.ruled.lower_bound(oldest));
+      for (const serve_row& row : s.next->pass.rows)
+        BOOST_TEST_REQUIRE(row.sequence >= oldest);
       const auto next = std::exchange(s.next, std::nullopt);
       const bool good = input_of(p, index, next->pass.number).value == 0;
       serve_chosen out{p.header, next->pass.number, {}};
@@ -345,9 +343,15 @@ private:
       s.tables.answered(out);
       if (ails_ != ailment::none)
         ++watcher_of(at, island).moved;
-      if (at == p.stages.back())
+      if (at == p.stages.back()) {
         emit(at, {{p.stages.front(), out}});
-      else
+        for (const row_result& r : out.rows)
+          if (r.waits && s.ruled.contains(r.sequence))
+            emit(at,
+                 {{p.stages.front(), serve_text_ready{p.header, r.sequence}}});
+          else if (r.waits)
+            s.awaited.insert(r.sequence);
+      } else
         pass_on(at, island, index, next->pass.number, good);
     }
     BOOST_TEST_REQUIRE(!s.tables.broken());
@@ -389,6 +393,11 @@ private:
                               {}});
     }
     const bool ruled = row.choice && row.choice->ruled;
+    // It has not come, or what may come next is not known in time.
+    out.waits = ruled && (!s.ruled.contains(row.sequence) || below(4) == 0);
+    waited += out.waits;
+    if (out.waits)
+      return out;
     if (ruled) {
       auto& [count, most] = s.ruled[row.sequence];
       BOOST_TEST_REQUIRE(row.guesses == 0u);
