@@ -59,6 +59,10 @@ read_token_texts(const core::blob_digest& manifest, runtime::store& from,
   auto bytes = (*loaded)->token_bytes();
   if (!bytes)
     return bytes.why();
+  // A byte that is no part of UTF-8 begins marks, and no rule allows it elsewhere.
+  for (std::string& text : *bytes)
+    if (text.find(openai::mark_bytes("")) != text.npos)
+      text.clear();
   if (const auto* file = (*loaded)->file())
     for (const char* mark : openai::special_marks)
       if (const auto id = file->id_of(mark);

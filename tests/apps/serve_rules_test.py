@@ -176,6 +176,7 @@ class ServeRules(Serving):
                    {"cook": COOK, "catch": SCHEMA}[call["function"]["name"]])
         status, answer = at.post({
             "model": "tiny", "input": "Cook.", "max_output_tokens": 900,
+            "seed": 0,
             "tools": chats(lambda name, schema: {
                 "name": name, "parameters": schema}),
             "tool_choice": {"type": "function", "name": "cook"}},
