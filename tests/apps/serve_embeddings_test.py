@@ -157,7 +157,7 @@ class Embeddings(Serving):
         """More than the queue of a pipeline has places."""
         texts = [f"text {i % 50}" for i in range(2048)]
         got = self.embed(self.at, texts, encoding_format="base64")
-        self.assertEqual(got[:50] * 41, got + got[:2])
+        self.assertEqual((got[:50] * 41)[:len(texts)], got)
         self.assertEqual(len(set(got[:50])), 50)
 
     def beside_texts(self):

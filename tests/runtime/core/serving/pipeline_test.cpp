@@ -287,6 +287,30 @@ BOOST_AUTO_TEST_CASE(a_rule_that_no_token_keeps_ends_its_stream) {
   BOOST_TEST(s.p.streams() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_pooled_prompt_ends_with_its_hidden_state) {
+  for (const pooling how : {pooling::last, pooling::mean}) {
+    one_stage s;
+    serve_request asked;
+    asked.pooled = how;
+    const serve_pass pass = s.ask(asked, 4);
+    BOOST_REQUIRE(pass.rows.size() == 1u);
+    BOOST_TEST((pass.rows[0].pooled == row_pooling{how, true}));
+    BOOST_TEST(!pass.rows[0].choice);
+    BOOST_TEST(logits_of(pass.rows[0]) == 0u);
+    BOOST_TEST(pooled_of(pass.rows[0]) == (how == pooling::last ? 1u : 4u));
+    row_result r = result(pass.rows.front().sequence, 9);
+    r.pooled.assign(8, std::byte{5});
+    const auto news =
+      all<serve_news>(s.p.take(me, serve_chosen{under, pass.number, {r}}, 2));
+    BOOST_REQUIRE(news.size() == 1u);
+    const stream_news& last = news[0].streams.back();
+    BOOST_TEST((last.end == stream_end::complete));
+    BOOST_TEST(last.tokens.empty()); // none was asked for
+    BOOST_TEST((last.pooled == r.pooled));
+    BOOST_TEST(s.p.streams() == 0u);
+  }
+}
+
 /// Another peer says it.
 BOOST_AUTO_TEST_CASE(a_text_without_a_rule_is_not_complete) {
   one_stage s;

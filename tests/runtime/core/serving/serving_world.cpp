@@ -29,6 +29,64 @@ void world::kill(peer_id who) {
       ask_again(id);
 }
 
+namespace {
+
+/// What "hidden states" of tokens make: any function of all of them, or a sum.
+std::uint64_t pooled_last(std::span<const token_id> all) {
+  std::uint64_t h = 1;
+  for (const token_id t : all)
+    h = cluster::random(h ^ std::uint64_t(t + 1)).next();
+  return h;
+}
+std::uint64_t pooled_part(token_id t) {
+  return cluster::random(std::uint64_t(t + 1)).next();
+}
+
+std::vector<std::byte> bytes_of_number(std::uint64_t x) {
+  const auto bytes = std::as_bytes(std::span(&x, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+} // namespace
+
+row_result
+world::pooled_result_of(stage& s, const serve_row& row,
+                        const std::vector<page_id>& table, bool good) {
+  row_result out;
+  out.sequence = row.sequence;
+  std::vector<token_id> all;
+  for (std::size_t i = 0; i < row.first + row.tokens.size(); ++i)
+    all.push_back(s.memory[table[i / page_tokens]][i % page_tokens]);
+  std::uint64_t value = pooled_last(all);
+  if (row.pooled->how == pooling::mean) {
+    auto& [sum, tokens] = s.sums[row.sequence];
+    if (row.first == 0 && bug_ != planted::sum_kept)
+      sum = tokens = 0;
+    BOOST_TEST_REQUIRE((tokens == row.first || bug_ != planted::nothing));
+    for (const token_id t : row.tokens)
+      sum += pooled_part(t);
+    tokens += row.tokens.size();
+    value = sum;
+  }
+  if (row.pooled->ends)
+    out.pooled = bytes_of_number(good ? value : value + 1);
+  return out;
+}
+
+void world::check_pooled(stream_id id, const asked& a) {
+  std::uint64_t expected = pooled_last(a.ask.tokens);
+  if (a.ask.pooled == pooling::mean) {
+    expected = 0;
+    for (const token_id t : a.ask.tokens)
+      expected += pooled_part(t);
+  }
+  ++pooled;
+  if (a.end != stream_end::complete || !a.got.empty()
+      || a.pooled != bytes_of_number(expected))
+    note("stream " + std::to_string(id) + " has a wrong hidden state, end "
+         + std::to_string(int(a.end)));
+}
+
 void world::check() {
   for (const auto& [id, a] : asked_) {
     if (a.cancelled)
@@ -50,6 +108,12 @@ void world::check() {
     if (a.end == stream_end::deadly) { // only by deaths
       if (deaths <= replay::deaths_max)
         note("stream " + std::to_string(id) + " is called deadly");
+      continue;
+    }
+    if (a.ask.pooled != pooling::none) { // emit() has checked it
+      if (a.end != stream_end::complete || a.pooled.empty())
+        note("stream " + std::to_string(id) + " has no hidden state, end "
+             + std::to_string(int(a.end)));
       continue;
     }
     if (a.end != end || a.got != expected)

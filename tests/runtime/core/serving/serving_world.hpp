@@ -36,6 +36,7 @@ struct asked {
   stream_ask ask;
   std::vector<served_token> scored;
   std::vector<token_id> got;
+  std::vector<std::byte> pooled;
   stream_end end = stream_end::none;
   bool cancelled = false;
 };
@@ -47,6 +48,7 @@ enum class planted {
   window_too_short, ///< window pages are given away one too early
   guess_kept,       ///< a guess is taken though another token was chosen
   chosen_forgotten, ///< a text with a rule begins anew where it goes on
+  sum_kept,         ///< a mean goes on where its prompt begins again
   request_lost,     ///< a gateway never asks again
   stall_unwatched,  ///< nobody looks whether anything moves
   digest_unchecked, ///< a stage computes with whatever has come
@@ -114,7 +116,7 @@ public:
   std::uint64_t deaths = 0, lost = 0, preempted = 0, reused = 0,
                 reused_windows = 0, ended = 0, scored = 0, guessed = 0,
                 accepted = 0, retries = 0, expelled = 0, ill_expelled = 0,
-                complete = 0, known = 0;
+                complete = 0, known = 0, pooled = 0;
   std::string wrong; ///< what is wrong
 
 private:
@@ -130,6 +132,8 @@ private:
     /// Texts that keep to a rule: tokens so far, and how many there may be.
     std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> ruled;
     std::set<std::uint64_t> awaited; ///< rows of these wait for their rule
+    /// Prompts whose mean is wanted: the sum so far, and tokens in it.
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> sums;
     bool over = false;
   };
   /// Hidden states of a pass, and the digest that came with them.
@@ -245,6 +249,9 @@ private:
         a.scored = event.scored;
       }
       a.end = event.end;
+      a.pooled = event.pooled;
+      if (!a.pooled.empty())
+        check_pooled(event.stream, a);
       ended += event.end != stream_end::none ? 1 : 0;
     }
   }
@@ -303,7 +310,7 @@ private:
       if (!s.next || !may_begin(at, island, index, s))
         break;
       for (const std::uint64_t id : s.next->pass.ended)
-        s.ruled.erase(id);
+        s.ruled.erase(id), s.sums.erase(id);
       const std::uint64_t oldest = s.next->pass.oldest;
       s.ruled.erase(s.ruled.begin(), s.ruled.lower_bound(oldest));
       for (const serve_row& row : s.next->pass.rows)
@@ -336,6 +343,8 @@ private:
           s.memory[table.front()] = {};
         if (logits_of(row) > 0)
           out.rows.push_back(result_of(s, row, table, values));
+        if (row.pooled)
+          out.rows.push_back(pooled_result_of(s, row, table, good));
         if (logits_of(row) > 0 && !good)
           for (served_token& t : out.rows.back().tokens)
             t.token = (t.token + 1) % small_model::vocabulary;
@@ -421,6 +430,9 @@ private:
     return out;
   }
 
+  row_result pooled_result_of(stage& s, const serve_row& row,
+                              const std::vector<page_id>& table, bool good);
+
   /// A row's value in layers with a window, from what is in their pages.
   std::uint64_t write_value(stage& s, const std::vector<page_id>& pages,
                             std::size_t at, token_id t) const {
@@ -455,6 +467,10 @@ private:
     if (ails_ == ailment::none && below(8) == 0)
       a.rule = std::make_shared<text_rule>(
         text_rule{rule_kind::regex, std::vector<std::byte>(below(6))});
+    if (below(6) == 0 && !a.scored && !a.rule) {
+      a.pooled = below(2) == 0 ? pooling::last : pooling::mean;
+      a.tokens_max = 1;
+    }
     ask_anywhere(a);
   }
 
@@ -557,6 +573,7 @@ private:
   void check();
   /// Each token of a prompt behind the first has its probability.
   void check_scores();
+  void check_pooled(stream_id id, const asked& a);
 
   cluster::random random_;
   planted bug_;
