@@ -16,6 +16,14 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
        + "file with the hashes of the keys that clients must have; needed "
          "for an address other than loopback (default: none)")
     ->type_name("FILE");
+  c.add_option(
+     "--http-cors", o.cors,
+     where
+       + "origins of web pages of other servers that may use the HTTP "
+         "address, such as https://chat.example.org; *: all "
+         "(default: none)")
+    ->type_name("ORIGIN")
+    ->delimiter(',');
   c.add_flag(
     "--http-jobs", o.jobs,
     where

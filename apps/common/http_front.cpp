@@ -4,11 +4,28 @@
 #include "actors/gateway/gateway_door.hpp"
 #include "apps/common/version.hpp"
 #include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/http/http_server.hpp"
+
+#include <algorithm>
+#include <string_view>
 
 namespace shoal::apps {
 
 static constexpr char usual_listen[] = "127.0.0.1:8000";
+
+/// "https://a.example:8443" or "*": nothing that no browser sends.
+static bool is_origin(std::string_view text) {
+  if (text == "*")
+    return true;
+  const auto scheme = text.find("://");
+  if (scheme == text.npos || scheme == 0)
+    return false;
+  const std::string_view host = text.substr(scheme + 3);
+  return !host.empty() && std::ranges::none_of(text, [](unsigned char c) {
+    return c <= ' ' || c >= 0x7f || (c >= 'A' && c <= 'Z');
+  }) && host.find_first_of("/?#@") == host.npos;
+}
 
 http_front::http_front(const http_options& o,
                        std::function<void(const std::string&)> say,
@@ -22,6 +39,13 @@ http_front::http_front(const http_options& o,
   c.listen = o.listen.empty() ? usual_listen : o.listen;
   c.next_free_port = o.listen.empty();
   c.open_paths = actors::open_paths();
+  for (const std::string& origin : o.cors)
+    if (!is_origin(origin))
+      throw runtime::usage_error(
+        "--http-cors: " + core::shown(origin)
+        + ": must be an origin as browsers send it, such as "
+          "https://chat.example.org or http://127.0.0.1:3000, or *");
+  c.cors_origins = o.cors;
   c.own_pages_only = {"/shoal/", "/models/"};
   if (more_)
     more_->add_to(actors::routes_of(door_));

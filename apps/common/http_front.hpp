@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace shoal::actors {
 class gateway_door;
@@ -27,6 +28,8 @@ struct http_options {
   std::string listen;
   std::filesystem::path api_keys; ///< empty: none are asked for
   std::string metrics_compat;     ///< "vllm": /metrics has its names, too
+  /// Web pages of other servers that may use the endpoint: their origins, or "*".
+  std::vector<std::string> cors;
   bool jobs = false; ///< clients may submit and end jobs, and load models
 };
 

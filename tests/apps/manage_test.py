@@ -64,6 +64,30 @@ class Manage(Serving):
                              "changes_are_off")
         self.assertEqual(process.end(signal.SIGINT), 0)
 
+    def test_pages_of_other_servers(self):
+        self.refuse(2, "node", "--http-cors", "https://a.example/x",
+                    names=["--http-cors"])
+        process = self.node("--http-jobs", "--http-cors", "https://a.example")
+        for origin, allowed in [("https://a.example", True),
+                                ("https://b.example", False)]:
+            status, headers = self.preflight("/models/unload", origin)
+            self.assertEqual((status == 204, headers.get(
+                "Access-Control-Allow-Origin")),
+                (allowed, origin if allowed else None))
+            self.refused(404 if allowed else 403, "model" if allowed else None,
+                         "POST", "/models/unload", {"model": "no"},
+                         {"Origin": origin})
+        self.assertEqual(process.end(signal.SIGINT), 0)
+
+    def preflight(self, path, origin):
+        connection = self.at.connect()
+        connection.request("OPTIONS", path, None, {
+            "Origin": origin, "Access-Control-Request-Method": "POST"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, dict(answer.getheaders())
+
     def test_jobs_and_models(self):
         process = self.node("--http-jobs")
         for check in (self.mistakes, self.pages_of_others, self.a_run,
