@@ -16,6 +16,19 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
        + "file with the hashes of the keys that clients must have; needed "
          "for an address other than loopback (default: none)")
     ->type_name("FILE");
+  c.add_option(
+     "--http-cors", o.cors,
+     where
+       + "origins of web pages of other servers that may use the HTTP "
+         "address, such as https://chat.example.org; *: all "
+         "(default: none)")
+    ->type_name("ORIGIN")
+    ->delimiter(',');
+  c.add_flag(
+    "--http-jobs", o.jobs,
+    where
+      + "clients of the HTTP address may also submit and end jobs, and "
+        "load models: that reads files of this machine, as its user");
   c.add_option("--metrics-compat", o.metrics_compat,
                where
                  + "whose names /metrics has besides, for dashboards that "

@@ -4,22 +4,51 @@
 #include "actors/gateway/gateway_door.hpp"
 #include "apps/common/version.hpp"
 #include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/http/http_server.hpp"
+
+#include <algorithm>
+#include <string_view>
 
 namespace shoal::apps {
 
 static constexpr char usual_listen[] = "127.0.0.1:8000";
 
+/// "https://a.example:8443" or "*": nothing that no browser sends.
+static bool is_origin(std::string_view text) {
+  if (text == "*")
+    return true;
+  const auto scheme = text.find("://");
+  if (scheme == text.npos || scheme == 0)
+    return false;
+  const std::string_view host = text.substr(scheme + 3);
+  return !host.empty() && std::ranges::none_of(text, [](unsigned char c) {
+    return c <= ' ' || c >= 0x7f || (c >= 'A' && c <= 'Z');
+  }) && host.find_first_of("/?#@") == host.npos;
+}
+
 http_front::http_front(const http_options& o,
-                       std::function<void(const std::string&)> say)
+                       std::function<void(const std::string&)> say,
+                       std::shared_ptr<http_extension> more)
   : door_(
-    actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")) {
+    actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")),
+    more_(std::move(more)) {
   if (o.listen == "off")
     return;
   runtime::http_config c;
   c.listen = o.listen.empty() ? usual_listen : o.listen;
   c.next_free_port = o.listen.empty();
   c.open_paths = actors::open_paths();
+  for (const std::string& origin : o.cors)
+    if (!is_origin(origin))
+      throw runtime::usage_error(
+        "--http-cors: " + core::shown(origin)
+        + ": must be an origin as browsers send it, such as "
+          "https://chat.example.org or http://127.0.0.1:3000, or *");
+  c.cors_origins = o.cors;
+  c.own_pages_only = {"/shoal/", "/models/"};
+  if (more_)
+    more_->add_to(actors::routes_of(door_));
   c.log = [say](const std::string& line) { say("[http] " + line); };
   if (!o.api_keys.empty()) {
     auto keys = runtime::api_keys::load(o.api_keys);
@@ -41,13 +70,18 @@ http_front::http_front(const http_options& o,
   endpoint_ = server_->endpoint();
 }
 
-http_front::~http_front() = default;
+http_front::~http_front() {
+  if (more_)
+    more_->end();
+}
 
 void http_front::open(runtime::role_table& roles) {
   actors::open_gateway(roles, door_);
 }
 
 void http_front::drain(std::chrono::milliseconds grace) {
+  if (more_)
+    more_->end();
   if (server_)
     server_->stop(grace);
 }

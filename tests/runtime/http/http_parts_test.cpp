@@ -248,6 +248,37 @@ BOOST_AUTO_TEST_CASE(pages_of_other_origins_are_told_if_allowed) {
   BOOST_TEST(value_of(v.headers, "Access-Control-Allow-Origin") == "*");
 }
 
+BOOST_AUTO_TEST_CASE(only_own_pages_change_what_is_reserved_to_them) {
+  http_routes r;
+  for (const char* path : {"/shoal/jobs", "/other"}) {
+    r.add(
+      "POST", path, [](auto) {}, "application/json");
+    r.add("GET", path, [](auto) {});
+  }
+  http_config config;
+  config.own_pages_only = {"/shoal/"};
+  const auto code = [&](const char* method, const char* path,
+                        const std::string& origin) {
+    auto q = request(method, path,
+                     {{"host", "localhost:80"},
+                      {"content-type", "application/json"},
+                      {"origin", origin}});
+    const auto v = request_gate(config, true).check(q, r);
+    return v.refused ? v.refused->code : "";
+  };
+  BOOST_TEST(code("POST", "/shoal/jobs", "http://localhost:80") == "");
+  BOOST_TEST(code("POST", "/shoal/jobs", "http://LOCALHOST:80") == "");
+  for (const char* origin : {"http://localhost", "http://localhost:8", "null",
+                             "", "localhost:80", "http://localhost:80/"})
+    BOOST_TEST(code("POST", "/shoal/jobs", origin) == "origin_not_allowed");
+  BOOST_TEST(code("GET", "/shoal/jobs", "http://a.org") == "");
+  BOOST_TEST(code("POST", "/other", "http://a.org") == "");
+  config.cors_origins = {"http://a.org"};
+  BOOST_TEST(code("POST", "/shoal/jobs", "http://a.org") == "");
+  BOOST_TEST(code("POST", "/shoal/jobs", "http://b.org")
+             == "origin_not_allowed");
+}
+
 BOOST_AUTO_TEST_CASE(an_answer_is_a_head_and_a_body) {
   response_head head;
   head.headers = {{"A", "b"}};
