@@ -80,6 +80,10 @@ make_gateway_door(std::string version, bool vllm_metrics) {
   return std::make_shared<gateway_door>(version, vllm_metrics);
 }
 
+runtime::http_routes& routes_of(const std::shared_ptr<gateway_door>& door) {
+  return *door->routes;
+}
+
 std::shared_ptr<runtime::http_handler>
 handler_of(const std::shared_ptr<gateway_door>& door) {
   return {door, door->routes.get()};

@@ -21,6 +21,8 @@ class gateway_door;
 /// @param vllm_metrics /metrics has the names of vLLM besides
 std::shared_ptr<gateway_door>
 make_gateway_door(std::string version, bool vllm_metrics = false);
+/// To add paths, before the server starts.
+runtime::http_routes& routes_of(const std::shared_ptr<gateway_door>& door);
 std::shared_ptr<runtime::http_handler>
 handler_of(const std::shared_ptr<gateway_door>& door);
 

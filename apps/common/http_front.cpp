@@ -3,6 +3,7 @@
 
 #include "actors/gateway/gateway_door.hpp"
 #include "apps/common/version.hpp"
+#include "apps/page/page.hpp"
 #include "runtime/core/setup_error.hpp"
 #include "runtime/http/http_server.hpp"
 
@@ -20,6 +21,9 @@ http_front::http_front(const http_options& o,
   c.listen = o.listen.empty() ? usual_listen : o.listen;
   c.next_free_port = o.listen.empty();
   c.open_paths = actors::open_paths();
+  for (std::string& path : page_paths())
+    c.open_paths.push_back(std::move(path));
+  add_page(actors::routes_of(door_));
   c.log = [say](const std::string& line) { say("[http] " + line); };
   if (!o.api_keys.empty()) {
     auto keys = runtime::api_keys::load(o.api_keys);
