@@ -49,8 +49,9 @@ function matrix(status, traffic) {
     const rate = traffic.between(from.id, to.id);
     if (from.id === to.id) return el('td', {class: 'none', text: ''});
     if (rate === undefined) return el('td', {class: 'none', text: '?'});
-    const step = rate > 0 ? Math.max(1, Math.ceil(Math.log2(rate) / Math.log2(most) * 4)) : 0;
-    return el('td', {class: `rate heat-${Math.min(4, step)}`, text: `${bytes(rate)}/s`});
+    const part = rate / most;
+    const heat = part > 0.5 ? 4 : part > 0.1 ? 3 : part > 0.01 ? 2 : rate > 0 ? 1 : 0;
+    return el('td', {class: `rate heat-${heat}`, text: `${bytes(rate)}/s`});
   };
   return el('table', {},
     el('caption', {class: 'offscreen', text: 'Traffic from each peer to each other'}),
