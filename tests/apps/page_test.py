@@ -17,6 +17,9 @@ from support import DEADLINE_S, TINY_RUN, main
 
 LOG = "document.getElementById('log')"
 READY = f"{LOG}.ariaBusy === 'false' && {LOG}.children.length === a[0]"
+FILLED = {"chat": "true", "jobs": "document.getElementById('jobs').rows.length",
+          "shoal": "document.querySelector('#traffic td')",
+          "training": "document.querySelectorAll('#charts path').length === 4"}
 NASTY = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
@@ -102,6 +105,7 @@ class Page(Serving):
                        url.startswith((self.origin, "data:", "chrome:"))]
             self.assertEqual(strange, [])
             self.assertIsNone(self.browser.js("return window.hit"))
+            self.browser.open("about:blank")
         super().tearDown()
 
     def visit(self, at, fragment=""):
@@ -184,7 +188,8 @@ class Page(Serving):
         b.until("!document.getElementById('panel-shoal').hidden")
         b.keys("Home")
         b.until("!document.getElementById('panel-chat').hidden")
-        b.keys("Tab", "Tab", "Tab", "Enter")
+        b.tab_to("settings")
+        b.keys("Enter")
         b.tab_to("system")
         b.keys("short")
         b.tab_to("temperature")
@@ -219,15 +224,17 @@ class Page(Serving):
         self.assertEqual(b.js("return document.getElementById('question').value"),
                          "and 4\n?")
         self.assertEqual(len(self.messages()), 2)
-        self.an_answer_is_stopped(b, at)
+        self.a_refusal_is_shown(b, at)
 
-    def an_answer_is_stopped(self, b, at):
+    def a_refusal_is_shown(self, b, at):
         b.click("#new-chat")
-        self.options(**{"max-tokens": 100000})
-        b.keys("x", "Enter")
+        b.js("document.getElementById('question').value = ''")
+        b.keys("x" * 300, "Enter")
         b.until(READY, 2)
-        self.assertIn("max_tokens", b.js(
-            "return document.querySelector('.message .error').innerText"))
+        said = b.js("return document.querySelector('.message:last-child .error').innerText")
+        error = at.post({"model": "tiny", "max_tokens": 12, "messages": ASK[:1] + [
+            {"role": "user", "content": "x" * 300}]}, CHAT)
+        self.assertEqual((error[0], said), (400, error[1]["error"]["message"]))
         self.a_model_without_a_template(b, at)
 
     def a_model_without_a_template(self, b, at):
@@ -292,6 +299,15 @@ class Page(Serving):
         self.assertEqual(answer["state"], "done", answer.get("error"))
         self.assertEqual(answer["content"], expected)
         self.assertEqual(answer["tokens"], tokens)
+        # Another one, which is stopped.
+        b.click("#log > li:last-child .actions button:nth-of-type(2)")
+        b.until(f"{LOG}.ariaBusy === 'true' && {length} > 40")
+        b.keys("Escape")
+        b.until(READY, 2)
+        answer = self.messages()[-1]
+        self.assertEqual(answer["state"], "stopped")
+        self.assertTrue(expected.startswith(answer["content"]))
+        self.assertLess(len(answer["content"]), len(expected))
 
     # ---- what is shown
 
@@ -363,6 +379,23 @@ class Page(Serving):
             self.assertLess(took, 1500, text[:20])
         self.names_are_only_shown(b)
 
+    def pretend(self, peers, jobs, events):
+        """Lets the page see a shoal that is not there."""
+        self.browser.js("""
+            const [status, jobs, events] = arguments, real = window.fetch;
+            window.fetch = (path, options) => {
+              const text = path.endsWith('/events')
+                ? events.map((e) => `data: ${JSON.stringify(e)}\n\n`).join('')
+                : JSON.stringify({'/shoal/status': status,
+                                  '/shoal/jobs': jobs}[path]);
+              return text ? Promise.resolve(new Response(text))
+                          : real(path, options);
+            };""", {"epoch": 1, "self": peers[0]["id"], "name": peers[0]["name"],
+                    "state": "member", "peers": peers, "jobs": jobs, "links": [
+                        {"peer": peer["id"], "moved": [
+                            {"sent_bytes": 5, "received_bytes": 7}]}
+                        for peer in peers]}, jobs, events)
+
     def names_are_only_shown(self, b):
         peer = {"id": "a" * 64, "name": NASTY, "state": NASTY, "incarnation": 1,
                 "addresses": [NASTY], "devices": [], "networks": []}
@@ -370,15 +403,10 @@ class Page(Serving):
                "ending": False, "step": 1, "steps": 2, "user": NASTY,
                "waiting": NASTY, "places": [[{"id": "a" * 64, "first_layer": 0,
                                               "last_layer": 1}]]}
-        b.js("""
-            const [status, jobs] = arguments, real = window.fetch;
-            window.fetch = (path, options) => {
-              const json = {'/shoal/status': status, '/shoal/jobs': jobs}[path];
-              return json ? Promise.resolve(new Response(JSON.stringify(json)))
-                          : real(path, options);
-            };""", {"epoch": 1, "self": "a" * 64, "name": NASTY, "state": "member",
-                    "peers": [peer], "jobs": [job], "links": []}, [job])
-        for tab, table in (("shoal", "peers"), ("jobs", "jobs")):
+        self.pretend([peer], [job], [{"event": "notice", "step": 1, "text": NASTY,
+                                      "unix_ms": 1}])
+        for tab, table in (("shoal", "peers"), ("jobs", "jobs"),
+                           ("training", "train-notices")):
             b.click(f"#tab-{tab}")
             b.until("document.getElementById(a[0]).textContent.includes(a[1])",
                     table, NASTY)
@@ -395,6 +423,20 @@ class Page(Serving):
         b.keys("x", "Enter")
         b.until(READY, 2)
         b.js("document.querySelector('details').open = true")
+        device = {"mflops": 5000, "memory_bytes": 1 << 33, "disk_bytes": 1 << 36}
+        states = ("active", "joining", "leaving", "unreachable")
+        self.pretend(
+            [{"id": str(i) * 64, "name": f"peer{i}", "state": state,
+              "addresses": ["127.0.0.1:1"], "devices": [device],
+              "incarnation": 1} for i, state in enumerate(states)],
+            [{"id": str(i) * 16, "name": f"job{i}", "kind": "train", "state": state,
+              "step": 3, "steps": 9, "cause": "none", "user": "me@here"}
+             for i, state in enumerate(("running", "done", "cancelled", "failed"))],
+            [{"event": "step", "step": i, "loss": 4 / i, "lr": 0.1 / i, "peers": 4,
+              "tokens_per_s": 100 * i, "unix_ms": 1000 * i} for i in range(1, 60)]
+            + [{"event": "eval", "step": 30, "loss": 1, "unix_ms": 1},
+               {"event": "view", "step": 31, "cause": "peer3 is gone",
+                "unix_ms": 2}])
         rules = (pathlib.Path(__file__).parent / "page_rules.js").read_text()
         for dark in (False, True):
             b.dark(dark)
@@ -402,6 +444,7 @@ class Page(Serving):
                 b.size(width, 740)
                 for tab in ("chat", "shoal", "training", "jobs"):
                     b.js(f"document.getElementById('tab-{tab}').click()")
+                    b.until(FILLED[tab])
                     self.assertEqual(b.js(rules), [], (tab, dark, width))
 
 

@@ -3,7 +3,7 @@ import {el, svg} from './dom.js';
 import {number} from './format.js';
 
 const WIDTH = 640, HEIGHT = 240;
-const LEFT = 84, RIGHT = 12, TOP = 12, BOTTOM = 36;
+const LEFT = 84, RIGHT = 24, TOP = 12, BOTTOM = 36;
 // More points than pixels are drawn as the lowest and highest of each group.
 const POINTS_MAX = 1200;
 
