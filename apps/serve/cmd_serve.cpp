@@ -439,7 +439,8 @@ private:
         endpoint_.empty()
           ? "\" is served, but this node answers no clients (--http off): ask "
             "another one"
-          : "\" is served at " + ready.url;
+          : "\" is served at " + ready.url + ", and at http://" + endpoint_
+              + "/ in a browser";
       say("ready", "\"" + name_ + where + end, &ready);
       if (o_.detach) {
         detached_ = true;
