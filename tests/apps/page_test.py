@@ -180,7 +180,10 @@ class Page(Serving):
     # ---- chat
 
     def test_a_chat_by_keyboard(self):
-        _, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0")
+        nodes, addresses = {}, {}
+        self.begin_node("one", nodes, addresses)
+        self.succeed("serve", "m", "--as", "tiny", "--detach", "--name", "one")
+        at = addresses["one"]
         b = self.visit(at)
         b.until("document.getElementById('model').value === 'tiny'")
         b.tab_to("tab-chat")
@@ -238,15 +241,13 @@ class Page(Serving):
         self.a_model_without_a_template(b, at)
 
     def a_model_without_a_template(self, b, at):
-        """By the page's own modules: another model needs another node."""
         self.succeed("init", self.tiny_run(), "--out", "plain")
-        process = self.start("serve", "plain", "--http", "127.0.0.1:0",
-                             "--cluster", "other")
-        line = process.wait_line(lambda line: " is served at http://" in line)
-        at.address = line.split("http://")[1].split("/v1")[0]
-        b = self.visit(at)
-        b.until("document.getElementById('model').value === 'plain'")
-        self.options(**{"max-tokens": 9})
+        self.succeed("serve", "plain", "--detach", "--name", "one")
+        b.js("location.reload()")
+        b.until("document.getElementById('model').options.length === 2")
+        b.click("#model option[value=plain]")
+        b.click("#new-chat")
+        self.options(system="", **{"max-tokens": 9})
         b.tab_to("question")
         b.keys("A herring", "Enter")
         b.until(READY, 2)
