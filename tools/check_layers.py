@@ -72,7 +72,9 @@ FLOORS = [
     ["apps/page", "apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
+    ["apps/submit"],
     ["apps/train"],
+    ["apps/manage"],
     ["apps/bench", "apps/chaos", "apps/chat", "apps/model", "apps/node", "apps/serve"],
     ["apps/plan"],
     ["apps/cli"],

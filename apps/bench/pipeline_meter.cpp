@@ -4,7 +4,7 @@
 
 #include "actors/supervisor.hpp"
 #include "apps/remote/local_nodes.hpp"
-#include "apps/train/run_file.hpp"
+#include "apps/submit/run_file.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/measure/median.hpp"
 #include "runtime/core/view.hpp"

@@ -1,7 +1,7 @@
 // apps/chaos/chaos_run.cpp -- defines a small model and writes sentences.
 #include "apps/chaos/chaos_run.hpp"
 
-#include "apps/train/run_file.hpp"
+#include "apps/submit/run_file.hpp"
 #include "runtime/model/data/corpus.hpp"
 
 #include <algorithm>

@@ -16,6 +16,11 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
        + "file with the hashes of the keys that clients must have; needed "
          "for an address other than loopback (default: none)")
     ->type_name("FILE");
+  c.add_flag(
+    "--http-jobs", o.jobs,
+    where
+      + "clients of the HTTP address may also submit and end jobs, and "
+        "load models: that reads files of this machine, as its user");
   c.add_option("--metrics-compat", o.metrics_compat,
                where
                  + "whose names /metrics has besides, for dashboards that "

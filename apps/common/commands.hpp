@@ -118,6 +118,9 @@ int run_recover(const recover_options& o);
 /// A run file with overrides.
 struct run_options {
   std::filesystem::path run_file; ///< may be empty: all defaults
+  /// The text of a run file that is not on this machine; `run_file` is then its
+  /// name in messages.
+  std::optional<std::string> run_text;
   /// "section.key" -> value, as text; from flags.
   std::map<std::string, std::string> overrides;
   std::vector<std::string> data; ///< replaces data.paths

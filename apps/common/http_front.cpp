@@ -12,9 +12,11 @@ namespace shoal::apps {
 static constexpr char usual_listen[] = "127.0.0.1:8000";
 
 http_front::http_front(const http_options& o,
-                       std::function<void(const std::string&)> say)
+                       std::function<void(const std::string&)> say,
+                       std::shared_ptr<http_extension> more)
   : door_(
-    actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")) {
+    actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")),
+    more_(std::move(more)) {
   if (o.listen == "off")
     return;
   runtime::http_config c;
@@ -24,6 +26,9 @@ http_front::http_front(const http_options& o,
   for (std::string& path : page_paths())
     c.open_paths.push_back(std::move(path));
   add_page(actors::routes_of(door_));
+  c.own_pages_only = {"/shoal/", "/models/"};
+  if (more_)
+    more_->add_to(actors::routes_of(door_));
   c.log = [say](const std::string& line) { say("[http] " + line); };
   if (!o.api_keys.empty()) {
     auto keys = runtime::api_keys::load(o.api_keys);
@@ -45,13 +50,18 @@ http_front::http_front(const http_options& o,
   endpoint_ = server_->endpoint();
 }
 
-http_front::~http_front() = default;
+http_front::~http_front() {
+  if (more_)
+    more_->end();
+}
 
 void http_front::open(runtime::role_table& roles) {
   actors::open_gateway(roles, door_);
 }
 
 void http_front::drain(std::chrono::milliseconds grace) {
+  if (more_)
+    more_->end();
   if (server_)
     server_->stop(grace);
 }

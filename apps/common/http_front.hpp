@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/http/http_routes.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -26,6 +27,17 @@ struct http_options {
   std::string listen;
   std::filesystem::path api_keys; ///< empty: none are asked for
   std::string metrics_compat;     ///< "vllm": /metrics has its names, too
+  bool jobs = false; ///< clients may submit and end jobs, and load models
+};
+
+/// Paths beside those of the gateway.
+class http_extension {
+public:
+  virtual ~http_extension() = default;
+  /// Called once, before the server listens.
+  virtual void add_to(runtime::http_routes& routes) = 0;
+  /// Ends what would go on as long as the node: no answer may wait for it.
+  virtual void end() = 0;
 };
 
 /// Time for requests that are being answered when a node is to leave.
@@ -34,8 +46,9 @@ inline constexpr std::chrono::seconds drain_max{30};
 class http_front {
 public:
   /// Listens. @param say takes lines for users, on any thread
-  http_front(const http_options& o,
-             std::function<void(const std::string&)> say);
+  /// @param more may be empty
+  http_front(const http_options& o, std::function<void(const std::string&)> say,
+             std::shared_ptr<http_extension> more = {});
   ~http_front();
 
   /// To be called before the node starts: its gateway will answer here.
@@ -47,6 +60,7 @@ public:
 
 private:
   std::shared_ptr<actors::gateway_door> door_;
+  std::shared_ptr<http_extension> more_;
   std::unique_ptr<runtime::http_server> server_;
   std::string endpoint_;
 };

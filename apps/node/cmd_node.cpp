@@ -4,6 +4,7 @@
 #include "apps/common/json_documents.hpp"
 #include "apps/common/memory_size.hpp"
 #include "apps/common/version.hpp"
+#include "apps/manage/management.hpp"
 #include "apps/terminal/line_printer.hpp"
 #include "apps/terminal/signals.hpp"
 #include "runtime/control/invite.hpp" // decode_token
@@ -341,6 +342,7 @@ int run_node(node_options o) {
   // Before the others, which say things until they end.
   printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
                         || o.slurm || !o.join_token.empty());
+  const auto manage = std::make_shared<management>(o.http.jobs);
   std::unique_ptr<http_front> http;
   node_signals interrupts;
   out.leave_by(interrupts);
@@ -350,7 +352,7 @@ int run_node(node_options o) {
   std::unique_ptr<runtime::node> node;
   try {
     http = std::make_unique<http_front>(
-      o.http, [&out](const std::string& line) { out.say(line); });
+      o.http, [&out](const std::string& line) { out.say(line); }, manage);
     http->open(roles);
     interrupts.answers(*http);
     for (const auto& file : o.plugins)
@@ -366,6 +368,7 @@ int run_node(node_options o) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;
   }
+  manage->open(data_dir_of(o.at));
   interrupts.started(*node);
   while (!node->wait_stopped(std::chrono::hours(1))) {
   }

@@ -2,8 +2,8 @@
 // few.
 #include "apps/plan/planned_text.hpp"
 
+#include "apps/submit/run_file.hpp"
 #include "apps/terminal/slow_work.hpp"
-#include "apps/train/run_file.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/files/json_table.hpp"
 

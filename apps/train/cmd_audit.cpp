@@ -2,8 +2,8 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/common/metrics_log.hpp"
+#include "apps/submit/run_file.hpp"
 #include "apps/train/follow.hpp" // checkpoints
-#include "apps/train/run_file.hpp"
 #include "apps/train/run_record.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/ledger.hpp"

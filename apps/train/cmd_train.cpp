@@ -8,6 +8,9 @@
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/submit/job_name.hpp"
+#include "apps/submit/run_file.hpp"
+#include "apps/submit/run_submission.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/orderly_stop.hpp"
 #include "apps/terminal/signals.hpp"
@@ -15,11 +18,9 @@
 #include "apps/train/detached_start.hpp"
 #include "apps/train/example_run.hpp"
 #include "apps/train/follow.hpp"
-#include "apps/train/job_name.hpp"
 #include "apps/train/jobs_of_run.hpp"
 #include "apps/train/out_folder.hpp"
 #include "apps/train/resumed_run.hpp"
-#include "apps/train/run_file.hpp"
 #include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
@@ -201,9 +202,7 @@ private:
     const model::watch told = watch_work();
     if (resumed_)
       return read_text(run_, resumed_->tokenizer_of(run_), &report, told);
-    if (run_.data_tokenizer != "bpe")
-      return read_text(run_, {}, &report, told);
-    return read_text_for_tokenizer(run_, tokenizer_.emplace(), report, told);
+    return read_new_text(run_, tokenizer_, report, told);
   }
 
   model::status submit() {
@@ -212,12 +211,8 @@ private:
     if (!text)
       return failure{"data: " + text.message()
                      + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
-    if (auto enough = enough_text(run_, *text); !enough) {
-      std::string why = "data: " + enough.message();
-      for (const std::string& notice : report.notices)
-        why += "; " + notice;
-      return failure{why};
-    }
+    if (auto enough = check_text(run_, *text, report); !enough)
+      return enough;
     if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
     introduce(*out_, run_, o_.json,
@@ -292,9 +287,7 @@ private:
     if (const std::string why = no_quorum_text(*status); !why.empty())
       out_->say("notice", why + ". Waiting for a quorum");
     addresses_ = client_->addresses();
-    for (const auto& job : (*status)["jobs"])
-      if (job["state"] == "running")
-        running_.insert(job["name"].get<std::string>());
+    running_ = running_jobs(*status);
     if (!o_.resume)
       return model::done{};
     const auto apart = nothing_newer(
@@ -322,11 +315,6 @@ private:
   /// Uploads initial weights, a checkpoint, or the trained tokenizer.
   model::status put_origin(core::job_entry& entry) {
     const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
-    const fs::path from =
-      resumed_ ? resumed_->from() : fs::path(run_.model_path);
-    const std::uint64_t step = resumed_ ? resumed_->step() : 0;
-    if (from.empty() && !trained)
-      return model::done{};
     const put_pieces put =
       [this](std::span<const std::span<const std::byte>> pieces,
              core::blob_digest& digest) -> model::status {
@@ -334,14 +322,9 @@ private:
         return failure{not_stored()};
       return model::done{};
     };
-    auto sent = trained ? upload_tokenizer(*tokenizer_, put)
-                        : upload_model(from, step, put);
-    if (!sent)
-      return sent.why();
-    entry.origin = sent->manifest;
-    entry.origin_bytes = sent->bytes;
-    entry.origin_step = step;
-    return model::done{};
+    return apps::put_origin(
+      entry, resumed_ ? resumed_->from() : fs::path(run_.model_path),
+      resumed_ ? resumed_->step() : 0, trained ? &*tokenizer_ : nullptr, put);
   }
 
   /// Stays until step 1 has run: then several peers have the job's text, and

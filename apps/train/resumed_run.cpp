@@ -2,10 +2,10 @@
 // options.
 #include "apps/train/resumed_run.hpp"
 
+#include "apps/submit/run_file.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/out_folder.hpp"
-#include "apps/train/run_file.hpp"
 #include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "runtime/model/hf/hf_directory.hpp"

@@ -81,6 +81,9 @@ struct http_config {
   /// Web pages of other origins that may use the server:
   /// "https://chat.example.org", or "*" for all.
   std::vector<std::string> cors_origins;
+  /// Prefixes of paths where what changes something (all but GET and HEAD) is
+  /// refused to web pages, except to the server's own and those of cors_origins.
+  std::vector<std::string> own_pages_only;
   http_limits limits;
   std::shared_ptr<http_clock> clock;           ///< nothing: the system's
   std::function<void(const std::string&)> log; ///< from the server's thread

@@ -45,7 +45,7 @@ refusal(unsigned status, std::string message, const char* code) {
 
 request_gate::request_gate(const http_config& config, bool loopback)
   : keys_(config.keys), open_paths_(config.open_paths),
-    origins_(config.cors_origins),
+    origins_(config.cors_origins), own_pages_only_(config.own_pages_only),
     host_must_be_loopback_(loopback && !config.keys) {
 }
 
@@ -64,6 +64,22 @@ bool request_gate::allow_origin(const http_request& head,
       return true;
     }
   return false;
+}
+
+bool request_gate::is_strange_change(const http_request& head,
+                                     bool allowed) const {
+  const std::string* const origin = head.header("origin");
+  if (!origin || allowed || head.method == "GET" || head.method == "HEAD")
+    return false;
+  const std::string* const host = head.header("host");
+  const auto scheme = origin->find("://");
+  const bool own =
+    host && scheme != origin->npos
+    && equal_caseless(std::string_view(*origin).substr(scheme + 3), *host);
+  return !own
+         && std::ranges::any_of(own_pages_only_, [&](const std::string& p) {
+              return head.path.starts_with(p);
+            });
 }
 
 bool request_gate::authorize(http_request& head) const {
@@ -104,6 +120,14 @@ request_gate::check(http_request& head, http_handler& handler) const {
       {"Access-Control-Allow-Methods", handler.allowed_methods(head)});
     out.headers.push_back({"Access-Control-Allow-Headers", cors_headers});
     out.headers.push_back({"Access-Control-Max-Age", cors_max_age});
+    return out;
+  }
+  if (is_strange_change(head, from_page)) {
+    out.refused = refusal(403,
+                          "the Origin header names a web page of another "
+                          "server, which may not change anything here (see "
+                          "--http-cors)",
+                          "origin_not_allowed");
     return out;
   }
   if (!authorized) {

@@ -1,7 +1,7 @@
 // runtime/http/request_gate.hpp -- which requests come as far as the handler.
 //
 // In this order: the Host (403), a browser's question before a request from
-// another origin (204), the API key (401), a compressed body (415), and what the
+// another origin (204), the origin of a change (403), the API key (401), a compressed body (415), and what the
 // handler has against the head (404, 405, 415).
 //
 // Threads: one. Errors: answers, as api_error.
@@ -36,12 +36,16 @@ public:
 private:
   bool allow_origin(const http_request& head,
                     std::vector<http_header>& headers) const;
+  /// Whether a web page of another server asks to change what only this one's
+  /// may.
+  bool is_strange_change(const http_request& head, bool allowed) const;
   /// @returns whether the request may go on
   bool authorize(http_request& head) const;
 
   std::shared_ptr<const api_keys> keys_;
   std::vector<std::string> open_paths_;
   std::vector<std::string> origins_;
+  std::vector<std::string> own_pages_only_;
   bool host_must_be_loopback_;
 };
 

@@ -1,4 +1,4 @@
-// apps/train/run_file.hpp -- makes a job from a run file and its overrides.
+// apps/submit/run_file.hpp -- makes a job from a run file and its overrides.
 //
 // Errors: a failure names the file, key or flag.
 #pragma once

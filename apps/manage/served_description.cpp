@@ -1,8 +1,8 @@
-// apps/serve/served_description.cpp -- options over what the model's files say.
-#include "apps/serve/served_description.hpp"
+// apps/manage/served_description.cpp -- options over what the model's files say.
+#include "apps/manage/served_description.hpp"
 
+#include "apps/submit/run_file.hpp"
 #include "apps/train/model_folder.hpp"
-#include "apps/train/run_file.hpp"
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"

@@ -1,4 +1,4 @@
-// apps/train/job_name.hpp -- the name of a job, as users see it.
+// apps/submit/job_name.hpp -- the name of a job, as users see it.
 //
 // The name is job.name of its run, else that of the folder of its results,
 // since the user chose that to distinguish runs; a job without a folder is

@@ -1,5 +1,5 @@
-// apps/train/job_name.cpp -- makes a name from the last part of a path.
-#include "apps/train/job_name.hpp"
+// apps/submit/job_name.cpp -- makes a name from the last part of a path.
+#include "apps/submit/job_name.hpp"
 
 #include "runtime/core/text/shown.hpp"
 #include "runtime/wire/codec.hpp" // name_bytes_max

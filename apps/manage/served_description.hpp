@@ -1,4 +1,4 @@
-// apps/serve/served_description.hpp -- the job of a model that is to be served,
+// apps/manage/served_description.hpp -- the job of a model that is to be served,
 // from the options of `serve` and the model's files.
 //
 // `serve` submits that job, `plan --serve` only shows where it would run: for the

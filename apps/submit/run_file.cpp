@@ -1,5 +1,5 @@
-// apps/train/run_file.cpp -- merges the layers of a run's description as JSON.
-#include "apps/train/run_file.hpp"
+// apps/submit/run_file.cpp -- merges the layers of a run's description as JSON.
+#include "apps/submit/run_file.hpp"
 
 #include "apps/common/toml_file.hpp"
 #include "apps/terminal/exit_codes.hpp"
@@ -89,8 +89,11 @@ model::result<json> merged(const run_options& o) {
   json all = json::object();
   if (!o.run_file.empty()) {
     try {
-      auto read = model::parse_json_object<json>(toml_to_json(o.run_file),
-                                                 o.run_file.string());
+      const std::string name = o.run_file.string();
+      auto read = model::parse_json_object<json>(
+        o.run_text ? toml_text_to_json(*o.run_text, name)
+                   : toml_to_json(o.run_file),
+        name);
       if (!read)
         return read.why();
       all = std::move(*read);

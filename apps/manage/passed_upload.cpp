@@ -1,5 +1,5 @@
-// apps/serve/passed_upload.cpp -- three passes over the files.
-#include "apps/serve/passed_upload.hpp"
+// apps/manage/passed_upload.cpp -- three passes over the files.
+#include "apps/manage/passed_upload.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/files/sha256.hpp"

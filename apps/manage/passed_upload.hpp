@@ -1,4 +1,4 @@
-// apps/serve/passed_upload.hpp -- uploads a model to a node whose disk has not the
+// apps/manage/passed_upload.hpp -- uploads a model to a node whose disk has not the
 // room for all of it.
 //
 // The job is submitted first, with the list of the model's files. Then the node

@@ -1,0 +1,99 @@
+// apps/submit/run_submission.cpp -- text and weights first, then the job.
+#include "apps/submit/run_submission.hpp"
+
+#include "apps/remote/remote.hpp"
+#include "apps/submit/job_name.hpp"
+
+namespace shoal::apps {
+
+using model::failure;
+
+model::result<model::corpus>
+read_new_text(runtime::run_config& run, std::optional<tokenizer_files>& trained,
+              model::corpus_report& report, const model::watch& told) {
+  if (run.data_tokenizer != "bpe")
+    return read_text(run, {}, &report, told);
+  return read_text_for_tokenizer(run, trained.emplace(), report, told);
+}
+
+model::status
+check_text(const runtime::run_config& run, const model::corpus& text,
+           const model::corpus_report& report) {
+  if (auto enough = enough_text(run, text); !enough) {
+    std::string why = "data: " + enough.message();
+    for (const std::string& notice : report.notices)
+      why += "; " + notice;
+    return failure{why};
+  }
+  return model::done{};
+}
+
+put_pieces put_to(runtime::client& client) {
+  return [&client](std::span<const std::span<const std::byte>> pieces,
+                   core::blob_digest& digest) -> model::status {
+    if (client.put_pieces(pieces, digest))
+      return failure{client.text()};
+    return model::done{};
+  };
+}
+
+model::status
+put_origin(core::job_entry& entry, const std::filesystem::path& from,
+           std::uint64_t step, const tokenizer_files* trained,
+           const put_pieces& put) {
+  if (from.empty() && !trained)
+    return model::done{};
+  auto sent =
+    trained ? upload_tokenizer(*trained, put) : upload_model(from, step, put);
+  if (!sent)
+    return sent.why();
+  entry.origin = sent->manifest;
+  entry.origin_bytes = sent->bytes;
+  entry.origin_step = step;
+  return model::done{};
+}
+
+std::set<std::string> running_jobs(const status_json& status) {
+  std::set<std::string> out;
+  for (const status_json& job : status["jobs"])
+    if (text_of(job, "state") == "running")
+      out.insert(text_of(job, "name"));
+  return out;
+}
+
+model::result<submitted_job>
+submit_new_run(runtime::client& client, runtime::run_config run,
+               const std::string& name, const model::watch& told) {
+  if (!run.model_path.empty())
+    if (auto whole = check_model(run.model_path, told); !whole)
+      return failure{"model.path: " + whole.message()};
+  model::corpus_report report;
+  std::optional<tokenizer_files> trained;
+  std::vector<std::byte> bytes;
+  {
+    auto text = read_new_text(run, trained, report, told);
+    if (!text)
+      return failure{"data: " + text.message()};
+    if (auto enough = check_text(run, *text, report); !enough)
+      return enough.why();
+    bytes = model::serialise(*text);
+  }
+  const auto status = status_of(client);
+  if (!status)
+    return status.why();
+  submitted_job job;
+  job.name = unique_job_name(name, running_jobs(*status));
+  core::job_entry entry = make_entry(run, job.name);
+  if (client.put_blob(bytes, entry.data))
+    return failure{client.text()};
+  entry.data_bytes = bytes.size();
+  if (auto put = put_origin(entry, run.model_path, 0,
+                            trained ? &*trained : nullptr, put_to(client));
+      !put)
+    return put.why();
+  if (client.submit(entry, job.id))
+    return failure{client.text()};
+  return job;
+}
+
+} // namespace shoal::apps
