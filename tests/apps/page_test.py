@@ -84,7 +84,7 @@ class Page(Serving):
     def setUp(self):
         super().setUp()
         self.with_template("m")
-        self.origin = None
+        self.origins = []
         b = self.browser
         b.size(1200, 900)
         b.dark(False)
@@ -96,21 +96,21 @@ class Page(Serving):
                                    | {"chat_template": TEMPLATE}))
 
     def tearDown(self):
-        if self.origin:
+        if self.origins:
             said = [line for line in self.browser.console()
                     # Refusals and cuts that a test has caused.
                     if "Failed to load resource" not in line]
             self.assertEqual(said, [])
             strange = [url for url in self.browser.requests() if not
-                       url.startswith((self.origin, "data:", "chrome:"))]
+                       url.startswith((*self.origins, "data:", "chrome:"))]
             self.assertEqual(strange, [])
             self.assertIsNone(self.browser.js("return window.hit"))
             self.browser.open("about:blank")
         super().tearDown()
 
     def visit(self, at, fragment=""):
-        self.origin = f"http://{at.address}/"
-        self.browser.open(self.origin + fragment)
+        self.origins.append(f"http://{at.address}/")
+        self.browser.open(self.origins[-1] + fragment)
         return self.browser
 
     def messages(self):
@@ -309,6 +309,85 @@ class Page(Serving):
         self.assertEqual(answer["state"], "stopped")
         self.assertTrue(expected.startswith(answer["content"]))
         self.assertLess(len(answer["content"]), len(expected))
+
+    # ---- peers and jobs
+
+    def test_a_job_is_submitted_followed_and_cancelled(self):
+        nodes, at = {}, {}
+        self.begin_node("one", nodes, at, "--http-jobs")
+        self.begin_node("two", nodes, at)
+        nodes["one"].wait_line(lambda line: "2 peers" in line)
+        b = self.visit(at["one"], "#jobs")
+        b.until("document.getElementById('jobs-empty').hidden === false")
+        field = "document.getElementById('run-file')"
+        result = "document.getElementById('submit-result')"
+        b.click("#example")
+        self.assertIn("[training]", b.js(f"return {field}.value"))
+        b.click("#submit-job")
+        b.until(f"{result}.className === 'error'")
+        self.assertIn("/path/to/texts", b.js(f"return {result}.textContent"))
+        run = TINY_RUN.replace("steps = 5", "steps = 100000").replace(
+            "[validation]\nfreq = 5", "[validation]\nfreq = 10")
+        run += f'[data]\npaths = ["{self.write_text_files()}"]\n'
+        run += "[checkpoint]\ninterval = 20\n"
+        b.js(f"{field}.value = arguments[0]", run)
+        b.tab_to("job-name")
+        b.keys("fish")
+        b.tab_to("submit-job")
+        b.keys("Enter")
+        b.until(f"{result}.textContent.startsWith('Submitted as')")
+        row = "document.getElementById('jobs').rows[0]"
+        b.until(f"{row}?.textContent.startsWith('fish') "
+                f"&& {row}.textContent.includes('running')")
+        self.the_curves_come(b)
+        self.a_death_is_noted(b, nodes)
+        b.click("#tab-jobs")
+        cancel = "document.querySelector('[data-cancel]')"
+        b.until(cancel)
+        self.assertEqual(b.js(f"return {cancel}.ariaLabel"), "Cancel fish")
+        b.js(f"{cancel}.focus()")
+        b.keys("Enter")
+        b.until("document.getElementById('cancel-dialog').open")
+        b.keys("Escape")
+        b.until("!document.getElementById('cancel-dialog').open")
+        b.click("[data-cancel]")
+        b.click("#cancel-yes")
+        b.until(f"{row}.textContent.includes('cancelled')")
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        self.assertEqual((job["name"], job["state"]), ("fish", "cancelled"))
+        self.a_node_without_the_flag_refuses(b, run)
+
+    def the_curves_come(self, b):
+        b.click("#tab-training")
+        b.until("document.querySelectorAll('#charts path').length === 4")
+        b.until("document.querySelector('#checkpoints code')")
+        b.until("document.getElementById('train-facts').textContent"
+                ".includes('about')")
+        # The picture says in words what the node has reported.
+        said = b.js("return document.querySelector('#charts svg')"
+                    ".getAttribute('aria-label')")
+        self.assertRegex(said, r"^Loss: training [\d.]+ at step 1, .* held-out ")
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        self.assertGreater(job["step"], 20)
+
+    def a_death_is_noted(self, b, nodes):
+        b.click("#tab-shoal")
+        b.until("document.getElementById('peers').rows.length === 2")
+        self.assertIn("fish: layers", b.js(
+            "return document.getElementById('peers').textContent"))
+        b.until("document.querySelectorAll('#traffic .rate').length === 2")
+        nodes["two"].end(signal.SIGKILL)
+        b.until("document.querySelector('#changes').textContent"
+                ".includes('two is ')")
+
+    def a_node_without_the_flag_refuses(self, b, run):
+        nodes, at = {}, {}
+        self.begin_node("three", nodes, at)
+        b = self.visit(at["three"], "#jobs")
+        b.js("document.getElementById('run-file').value = arguments[0]", run)
+        b.click("#submit-job")
+        b.until("document.getElementById('submit-result').textContent"
+                ".includes('--http-jobs')")
 
     # ---- what is shown
 
