@@ -8,12 +8,11 @@ import signal
 import socket
 import tempfile
 import threading
-import unittest
 
 from browser import Browser
 from serve_chat_test import ASK, CHAT, TEMPLATE
 from serving import Serving
-from support import DEADLINE_S, TINY_RUN, main
+from support import TINY_RUN, main
 
 LOG = "document.getElementById('log')"
 READY = f"{LOG}.ariaBusy === 'false' && {LOG}.children.length === a[0]"
