@@ -30,6 +30,20 @@ export function thinned(points, most = POINTS_MAX) {
   return out;
 }
 
+/// The means of groups of neighbours, at most `most` of them: of what differs much
+/// from step to step.
+export function averaged(points, most = 150) {
+  const size = Math.ceil(points.length / most), out = [];
+  for (let i = 0; size && i < points.length; i += size) {
+    const group = points.slice(i, i + size);
+    out.push([group.at(-1)[0], group.reduce((a, p) => a + p[1], 0) / group.length]);
+  }
+  return out;
+}
+
+const short = (value) => (Math.abs(value) >= 10000 ? `${number(value / 1000)}k`
+                                                   : number(value));
+
 /// A chart. @param lines [{name, kind, points: [[x, y]]}]; `kind` is a class
 export class Chart {
   constructor(title, unit) {
@@ -92,10 +106,10 @@ export class Chart {
         svg('line', {x1: LEFT, x2: WIDTH - RIGHT, y1: this.y(y), y2: this.y(y),
                      class: 'grid'}),
         svg('text', {x: LEFT - 8, y: this.y(y) + 4, class: 'tick',
-                     'text-anchor': 'end'}, number(y)));
+                     'text-anchor': 'end'}, short(y)));
     for (const x of xs)
       this.drawing.append(svg('text', {x: this.x(x), y: HEIGHT - 8, class: 'tick',
-                                       'text-anchor': 'middle'}, String(x)));
+                                       'text-anchor': 'middle'}, short(x)));
   }
 
   latest() {

@@ -1,12 +1,12 @@
 // training.js -- the section that follows a training job: its curves and its end.
 import {ask, get, wait, words} from './api.js';
-import {Chart} from './chart.js';
+import {averaged, Chart} from './chart.js';
 import {byId, el, show} from './dom.js';
 import {events} from './events.js';
 import {clock, duration, number} from './format.js';
 
 const RECENT = 20;        // steps whose pace gives the time that is left
-const NOTICES_MAX = 50;
+const LINES_MAX = 50;     // of checkpoints, and of notices
 const AGAIN_MS = 2000;
 
 /// What a job's events have told.
@@ -29,7 +29,10 @@ export class Run {
       while (this.losses.length && this.losses.at(-1).step >= event.step)
         this.losses.pop();
       this.losses.push(event);
-    } else if (event.event === 'checkpoint') this.checkpoints.unshift(event);
+    } else if (event.event === 'checkpoint') {
+      this.checkpoints.unshift(event);
+      this.checkpoints.length = Math.min(this.checkpoints.length, LINES_MAX);
+    }
     else if (event.event === 'view')
       this.notice(event, event.cause ?? event.plan, true);
     else if (event.event === 'notice') this.notice(event, event.text, event.waits);
@@ -38,7 +41,13 @@ export class Run {
 
   notice(event, text, strong) {
     if (text) this.notices.unshift({text, strong, at: event.unix_ms});
-    this.notices.length = Math.min(this.notices.length, NOTICES_MAX);
+    this.notices.length = Math.min(this.notices.length, LINES_MAX);
+  }
+
+  /// Tokens/s of the newest steps, whose times are the tokens by the speed.
+  pace() {
+    const recent = this.steps.slice(-RECENT).filter((e) => e.tokens_per_s > 0);
+    return recent.length / recent.reduce((sum, e) => sum + 1 / e.tokens_per_s, 0);
   }
 
   /// Seconds until the last step, at the pace of the newest ones.
@@ -71,7 +80,8 @@ export function makeTraining() {
     charts.loss.draw([line('training', 'first', run.steps, 'loss'),
                       line('held-out', 'second', run.losses, 'loss')]);
     charts.lr.draw([line('learning rate', 'first', run.steps, 'lr')]);
-    charts.speed.draw([line('speed', 'first', run.steps, 'tokens_per_s')]);
+    const speed = line('speed', 'first', run.steps, 'tokens_per_s');
+    charts.speed.draw([{...speed, points: averaged(speed.points)}]);
     const step = Math.max(run.steps.at(-1)?.step ?? 0, job.step);
     const progress = byId('train-progress');
     progress.max = Math.max(1, job.steps);
@@ -83,7 +93,7 @@ export function makeTraining() {
                    ['Loss', number(run.steps.at(-1)?.loss)],
                    ['Held-out loss', number(run.losses.at(-1)?.loss)],
                    ['Speed', run.steps.length
-                     ? `${number(run.steps.at(-1).tokens_per_s)} tokens/s` : '-'],
+                     ? `${number(run.pace())} tokens/s` : '-'],
                    ['Peers', run.steps.at(-1)?.peers ?? '-']];
     const why = run.done?.cause ?? job.cause ?? job.waiting;
     if (why) facts.push(['Why', why]);
