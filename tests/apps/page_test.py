@@ -271,7 +271,7 @@ class Page(Serving):
             node.wait_line(lambda line: "4 peers" in line)
         self.succeed("serve", "long", "--as", "tiny", "--stages", 2, "--detach",
                      "--name", "one")
-        tokens = 2500
+        tokens = 1800
         expected = at["one"].post(
             {"model": "tiny", "messages": ASK, "max_tokens": tokens,
              "temperature": 0}, CHAT)[1]["choices"][0]["message"]["content"]
