@@ -69,7 +69,7 @@ FLOORS = [
     ["actors/serving"],
     ["actors/gateway"],
     ["actors"],
-    ["apps/terminal", "runtime/hub"],  # only commands use the hub
+    ["apps/page", "apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/submit"],

@@ -3,6 +3,7 @@
 
 #include "actors/gateway/gateway_door.hpp"
 #include "apps/common/version.hpp"
+#include "apps/page/page.hpp"
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/http/http_server.hpp"
@@ -39,6 +40,9 @@ http_front::http_front(const http_options& o,
   c.listen = o.listen.empty() ? usual_listen : o.listen;
   c.next_free_port = o.listen.empty();
   c.open_paths = actors::open_paths();
+  for (std::string& path : page_paths())
+    c.open_paths.push_back(std::move(path));
+  add_page(actors::routes_of(door_));
   for (const std::string& origin : o.cors)
     if (!is_origin(origin))
       throw runtime::usage_error(

@@ -244,8 +244,10 @@ std::string status_table(const status_json& status) {
   }
   put(out, "* the node that was asked (%s)\n", text(status, "name"));
   if (status.contains("http"))
-    put(out, "models are served over HTTP at http://%s/v1\n",
-        text(status, "http"));
+    put(out,
+        "models are served over HTTP at http://%s/v1, and in a browser at "
+        "http://%s/\n",
+        text(status, "http"), text(status, "http"));
   put_versions(out, status);
   const json& beacons = status["beacons"];
   if (number(beacons, "strange_last_minute") > 0)

@@ -215,7 +215,8 @@ private:
         submission_.endpoint().empty()
           ? "\" is served, but this node answers no clients (--http off): ask "
             "another one"
-          : "\" is served at " + ready.url;
+          : "\" is served at " + ready.url + ", and at http://"
+              + submission_.endpoint() + "/ in a browser";
       say("ready", "\"" + submission_.name() + where + end, &ready);
       if (o_.detach) {
         detached_ = true;
