@@ -126,7 +126,7 @@ void top_memory::add(const json& status, time now, std::int64_t unix_ms) {
     ids.insert(text_of(j, "id"));
     const auto step = j["step"].get<std::uint64_t>();
     if (text_of(j, "kind") == "train" && step > 0 && j["loss"].is_number()
-        && job(text_of(j, "id")).last_step() != step)
+        && job(text_of(j, "id")).last_step() < step)
       job(text_of(j, "id")).add(step, j["loss"].get<double>(), unix_ms);
   }
   std::erase_if(jobs_, [&](const auto& j) { return !ids.contains(j.first); });
