@@ -10,6 +10,7 @@
 
 #include "runtime/core/ids.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
+#include "runtime/core/serving/served_load.hpp"
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/observe/flight_record.hpp"
 
@@ -179,6 +180,9 @@ public:
   virtual training_operations& operations(const core::island_id&) {
     return plain_operations();
   }
+
+  /// The gateway reports how busy the served models are, for the node's status.
+  virtual void serves(std::vector<core::served_load> /*models*/) {}
 
 private:
   flight_record flight_;

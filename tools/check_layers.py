@@ -75,7 +75,8 @@ FLOORS = [
     ["apps/submit"],
     ["apps/train"],
     ["apps/manage"],
-    ["apps/bench", "apps/chaos", "apps/chat", "apps/model", "apps/node", "apps/serve"],
+    ["apps/bench", "apps/chaos", "apps/chat", "apps/model", "apps/node", "apps/serve",
+     "apps/top"],
     ["apps/plan"],
     ["apps/cli"],
     ["apps", "apps/examples/hello_actor"],
@@ -97,10 +98,11 @@ PCRE2 = r"<pcre2"
 UTF8PROC = r"<utf8proc"
 ARCHIVES = r"<zlib\.h|<zstd"
 LIBEDIT = r"<histedit|<editline"
+NCURSES = r"<n?curses"
 CURL = r"<curl/"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
            r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
-           PCRE2, UTF8PROC, ARCHIVES, CURL, LIBEDIT]
+           PCRE2, UTF8PROC, ARCHIVES, CURL, LIBEDIT, NCURSES]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -134,6 +136,7 @@ RULES = {
     "apps": (FOLDERS, [CAF, r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/",
                        BOOST, ASIO]),
     "apps/chat": (FOLDERS, [r"<nlohmann/", LIBEDIT]),
+    "apps/top": (FOLDERS, [r"<nlohmann/", NCURSES, UTF8PROC]),
 }
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
                    r"(?<![\w.])::?sleep\s*\(")

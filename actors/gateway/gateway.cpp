@@ -31,8 +31,7 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 /// Requests that wait for a model's files.
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
-/// Requests that wait for the thread for prompts, and bytes of their bodies (but
-/// one may always wait).
+/// Requests that wait for the thread for prompts, and bytes of all but one.
 constexpr std::size_t prompts_waiting_max = 1024;
 constexpr std::size_t prompt_bytes_waiting_max = 64u << 20;
 /// Streams of one request for embeddings: it may have more prompts than a
@@ -112,6 +111,7 @@ private:
     }
     for (const auto& [id, model] : std::map(models_))
       place(model, m);
+    node_.serves(counted_.loads(models_));
     tick_if_needed();
   }
 
@@ -261,6 +261,7 @@ private:
       node_.send(s.to, std::move(s.what));
     for (const core::stream_event& event : e.events)
       on_event(version, event);
+    node_.serves(counted_.loads(models_));
     tick_if_needed();
   }
 
@@ -281,7 +282,7 @@ private:
       return;
     const stream s = at->second;
     request& r = requests_.at(s.request);
-    counted_.generated(e.tokens.size());
+    counted_.generated(r.model->entry().id, e.tokens.size());
     if (!e.tokens.empty() && r.first_token_after == 0)
       r.first_token_after = steady_now() - r.came;
     if (e.end != core::stream_end::none) {
@@ -411,7 +412,6 @@ private:
   void note(const served_model& model, const std::string& text) {
     node_.log().add(model.entry().id, line(text));
   }
-
   runtime::job_event line(const std::string& text) {
     return notice_of(text, ++notes_, view_->number);
   }

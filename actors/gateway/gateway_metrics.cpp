@@ -138,6 +138,24 @@ void gateway_metrics::add(
   }
 }
 
+std::vector<core::served_load> gateway_metrics::loads(
+  const std::map<core::job_id, std::shared_ptr<served_model>>& models) {
+  std::erase_if(generated_of_,
+                [&](const auto& each) { return !models.contains(each.first); });
+  std::vector<core::served_load> out;
+  for (const auto& [id, model] : models) {
+    core::served_load load{id, model->name(), model->streams(), 0, {}};
+    if (const auto at = generated_of_.find(id); at != generated_of_.end())
+      load.generated_tokens = at->second;
+    for (const core::pipeline_report& r : model->current()->streams.reports())
+      load.pipelines.push_back({r.header.island, r.ready, r.streams, r.running,
+                                r.pages, r.room / core::page_tokens,
+                                r.waiting});
+    out.push_back(std::move(load));
+  }
+  return out;
+}
+
 const std::vector<metric_kind>& gateway_metric_kinds() {
   static const std::vector<metric_kind> all{
     requests, answers, made,       prompts,        first_token, each_token,

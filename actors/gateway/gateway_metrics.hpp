@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/gateway/served_model.hpp"
+#include "runtime/core/serving/served_load.hpp"
 #include "runtime/observe/metric_page.hpp"
 
 #include <cstdint>
@@ -32,7 +33,14 @@ public:
   void ended(const std::string& name, const ended_request& is);
   /// A request was answered without generating anything.
   void told(const std::string& name);
-  void generated(std::uint64_t tokens) { generated_ += tokens; }
+  void generated(core::job_id model, std::uint64_t tokens) {
+    generated_ += tokens;
+    generated_of_[model] += tokens;
+  }
+
+  /// For the node's status. Forgets models that are not served any more.
+  std::vector<core::served_load>
+  loads(const std::map<core::job_id, std::shared_ptr<served_model>>& models);
 
   void add(const std::map<core::job_id, std::shared_ptr<served_model>>& models,
            runtime::metric_page& to) const;
@@ -52,6 +60,7 @@ private:
 
   std::uint64_t asked_ = 0;
   std::uint64_t generated_ = 0;
+  std::map<core::job_id, std::uint64_t> generated_of_;
   std::map<std::string, of_model> models_;
 };
 

@@ -94,6 +94,15 @@ model::status chat_model::use_url(const std::string& url) {
   settings_.base = *std::move(base);
   if (settings_.base.path.empty())
     settings_.base.path = "/v1";
+  if (!settings_.base.secure && !o_.ca.empty())
+    return failure{"--ca: " + settings_.base.text()
+                   + " is asked without TLS; name an https:// address"};
+  if (settings_.base.secure) {
+    auto trust = runtime::tls_trust::load(o_.ca);
+    if (!trust)
+      return failure{(o_.ca.empty() ? "" : "--ca: ") + trust.message()};
+    settings_.trust = *std::move(trust);
+  }
   return model::done{};
 }
 

@@ -6,6 +6,7 @@
 #include "apps/common/commands.hpp" // node_address
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,7 @@ struct chat_options {
   node_address at;
   std::string model;        ///< a name or a path; empty: the only one served
   std::string url;          ///< of another server; empty: the local node's
+  std::filesystem::path ca; ///< certificates in PEM; empty: the system's
   std::string key_variable; ///< has the API key; empty: none is sent
   chat_settings settings;
   bool json = false;

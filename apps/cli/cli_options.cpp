@@ -183,6 +183,15 @@ void add_status(CLI::App& app, command_set& set, runners& run) {
     ->expected(0, 1);
   run[c] = [&set] { return run_status(set.status); };
 
+  c = app.add_subcommand(
+    "top", "watch the shoal live in a terminal: peers, links, jobs, models");
+  add_node_to_ask(*c, set.top.at);
+  c->add_option("--interval", set.top.interval_s,
+                "seconds between two refreshes")
+    ->type_name("SECONDS")
+    ->check(CLI::Range(0.1, 3600.0));
+  run[c] = [&set] { return run_top(set.top); };
+
   c = app.add_subcommand("logs", "show the last lines that a node has said");
   add_node_to_ask(*c, set.logs.at);
   c->add_option("PEER", set.logs.peer,

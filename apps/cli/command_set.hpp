@@ -4,6 +4,7 @@
 
 #include "apps/chat/chat_options.hpp"
 #include "apps/common/commands.hpp"
+#include "apps/top/top_options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +17,7 @@ namespace shoal::apps {
 struct command_set {
   node_options node;
   status_options status;
+  top_options top;
   logs_options logs;
   recover_options recover;
   jobs_options jobs;

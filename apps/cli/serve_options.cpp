@@ -90,9 +90,16 @@ static void add_chat(CLI::App& app, chat_options& o, runners& run) {
     ->type_name("MODEL");
   CLI::Option* url =
     c->add_option("--url", o.url,
-                  "http://HOST:PORT/v1 of any server with OpenAI's API "
+                  "http://HOST:PORT/v1 or https://HOST/v1 of any server with "
+                  "OpenAI's API "
                   "(default: the local node's, as `shoal status` shows it)")
       ->type_name("URL");
+  c->add_option("--ca", o.ca,
+                "certificates of the authorities that an https:// server is "
+                "trusted by, in PEM (default: SSL_CERT_FILE, else the "
+                "system's)")
+    ->type_name("FILE")
+    ->needs(url);
   c->add_option("--api-key-env", o.key_variable,
                 "name of the variable that has the API key for the server "
                 "(default: none is sent)")

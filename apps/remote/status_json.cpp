@@ -31,27 +31,29 @@ const json& pattern() {
   static const json stage = {
     {"id", ""}, {"first_layer", 0u}, {"last_layer", -1}};
   static const json keeper = {{"id", ""}, {"refuses", false}};
-  static const json job = {{"id", ""},
-                           {"name", ""},
-                           {"state", ""},
-                           {"ending", false},
-                           {"priority", -1},
-                           {"changed", 0u},
-                           {"step", 0u},
-                           {"steps", 0u},
-                           {"loss", 0.5},
-                           {"tokens_per_s", 0.5},
-                           {"version?", 0u},
-                           {"plan?", ""},
-                           {"waiting?", ""},
-                           {"cause?", ""},
-                           {"user", ""},
-                           {"submitted_unix_ms", 0u},
-                           {"kind", "train"},
-                           {"places", json::array({json::array({stage})})},
-                           {"checkpoint?", {{"step", 0u}, {"digest", ""}}},
-                           {"keepers?", json::array({keeper})},
-                           {"part_keepers?", json::array({keeper})}};
+  static const json job = {
+    {"id", ""},
+    {"name", ""},
+    {"state", ""},
+    {"ending", false},
+    {"priority", -1},
+    {"changed", 0u},
+    {"step", 0u},
+    {"steps", 0u},
+    {"loss", 0.5},
+    {"tokens_per_s", 0.5},
+    {"version?", 0u},
+    {"plan?", ""},
+    {"waiting?", ""},
+    {"cause?", ""},
+    {"user", ""},
+    {"submitted_unix_ms", 0u},
+    {"kind", "train"},
+    {"places", json::array({json::array({stage})})},
+    {"lr?", 0.5},
+    {"checkpoint?", {{"step", 0u}, {"digest", ""}, {"unix_ms?", 0u}}},
+    {"keepers?", json::array({keeper})},
+    {"part_keepers?", json::array({keeper})}};
   static const json device = {{"kind", "cpu"},
                               {"name", ""},
                               {"threads", 1u},
@@ -100,6 +102,14 @@ const json& pattern() {
                              {"why", ""},
                              {"since_unix_ms", 0u},
                              {"latest_unix_ms", 0u}};
+  static const json pipeline = {
+    {"pipeline", 0u}, {"ready", false}, {"streams", 0u},  {"running", 0u},
+    {"waiting", 0u},  {"pages", 0u},    {"pages_max", 0u}};
+  static const json served = {{"job", ""},
+                              {"name", ""},
+                              {"streams", 0u},
+                              {"generated_tokens", 0u},
+                              {"pipelines", json::array({pipeline})}};
   static const json all = {
     {"epoch", 0u},
     {"id", ""},
@@ -115,7 +125,13 @@ const json& pattern() {
     {"other_shoals", json::array({other})},
     {"apart", json::array({apart})},
     {"cuts", json::array({json::array({""})})},
-    {"links", json::array({link})}};
+    {"links", json::array({link})},
+    {"resources?",
+     {{"cpu_seconds", 0.5},
+      {"resident_bytes", 0u},
+      {"store_bytes", 0u},
+      {"store_room_bytes", 0u}}},
+    {"serving?", json::array({served})}};
   return all;
 }
 

@@ -219,6 +219,7 @@ private:
                     const std::vector<core::peer_id>& at) override;
   void hung(const std::string& why) override;
   void add_metrics(metric_page& to) const override;
+  void serves(std::vector<core::served_load> models) override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }
 
@@ -299,6 +300,7 @@ private:
   std::vector<core::peer_id> reachable_;
   std::string waits_; ///< the last line about a quorum, while there is none
   std::map<core::island_id, std::vector<core::peer_id>> refusing_disks_;
+  std::vector<core::served_load> serving_; ///< what the gateway has reported
 
   waiting_requests requests_;
   std::unique_ptr<known_nodes> known_;

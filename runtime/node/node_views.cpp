@@ -254,6 +254,7 @@ status_input node::impl::now() const {
     in.reachable = reachable_;
     in.waiting = waits_;
     in.refusing_disks = refusing_disks_;
+    in.serving = serving_;
   }
   std::tie(in.view, in.plan) = wiring_->view_and_plan();
   known_nodes::summary known = known_->all(in.unix_ms);
@@ -262,13 +263,18 @@ status_input node::impl::now() const {
   in.apart = std::move(known.apart);
   in.beacons = known.beacons;
   in.journal = journal_.get();
+  in.resources = resources_now(*store_);
   return in;
 }
 
 void node::impl::add_metrics(metric_page& to) const {
-  add_node_metrics(
-    now(), {config_.version, store_->used_bytes(), store_->room().to_fill()},
-    to);
+  add_node_metrics(now(), config_.version, to);
+}
+
+/// The gateway's thread.
+void node::impl::serves(std::vector<core::served_load> models) {
+  std::lock_guard lock(mutex_);
+  serving_ = std::move(models);
 }
 
 std::string node::impl::describe(core::job_id job) const {

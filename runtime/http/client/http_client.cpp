@@ -15,6 +15,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace shoal::runtime {
@@ -56,6 +57,86 @@ struct connection {
   descriptor fd;
   bool stopped = false;
 };
+
+using step = client_stream::step;
+
+/// A socket as it is.
+class plain_stream final : public client_stream {
+public:
+  explicit plain_stream(int fd) : fd_(fd) {}
+
+  moved read(std::span<char> into) override {
+    for (;;) {
+      const ssize_t got = ::recv(fd_, into.data(), into.size(), 0);
+      if (got > 0)
+        return {step::done, std::size_t(got)};
+      if (got == 0)
+        return {step::closed};
+      if (errno == EAGAIN)
+        return {step::wants_read};
+      if (errno != EINTR)
+        return fail();
+    }
+  }
+
+  moved write(std::string_view from) override {
+    for (;;) {
+      const ssize_t sent = ::send(fd_, from.data(), from.size(), MSG_NOSIGNAL);
+      if (sent >= 0)
+        return {step::done, std::size_t(sent)};
+      if (errno == EAGAIN)
+        return {step::wants_write};
+      if (errno != EINTR)
+        return fail();
+    }
+  }
+
+  bool closed_in_order() const override { return true; }
+  const std::string& error() const override { return error_; }
+
+private:
+  moved fail() {
+    error_ = "the connection broke: " + system_text(errno);
+    return {step::failed};
+  }
+
+  int fd_;
+  std::string error_;
+};
+
+short events_of(step s) {
+  return s == step::wants_read    ? POLLIN
+         : s == step::wants_write ? POLLOUT
+                                  : short{0};
+}
+
+struct opened {
+  std::unique_ptr<client_stream> stream;
+  bool stopped = false;
+};
+
+/// Sets up what goes over a connection.
+model::result<opened>
+open_stream(const http_url& url, std::shared_ptr<const tls_trust> trust, int fd,
+            int wake, clock::time_point until) {
+  if (!url.secure)
+    return opened{std::make_unique<plain_stream>(fd)};
+  if (!trust)
+    return failure{"no certificates have been loaded to check it by"};
+  auto tls = std::make_unique<tls_stream>(std::move(trust), fd, url.host);
+  for (;;) {
+    const step s = tls->shake_hands();
+    if (s == step::done)
+      return opened{std::move(tls)};
+    if (events_of(s) == 0)
+      return failure{tls->error()};
+    const waited w = wait_for(fd, events_of(s), wake, until);
+    if (w == waited::stopped)
+      return opened{nullptr, true};
+    if (w == waited::late)
+      return failure{"it does not answer by TLS in time"};
+  }
+}
 
 model::result<connection>
 connect_to(const http_url& url, int wake, clock::time_point until) {
@@ -106,7 +187,7 @@ std::string http_url::authority() const {
 }
 
 std::string http_url::text() const {
-  return "http://" + authority() + path;
+  return (secure ? "https://" : "http://") + authority() + path;
 }
 
 model::result<http_url> parse_http_url(std::string_view text) {
@@ -118,14 +199,16 @@ model::result<http_url> parse_http_url(std::string_view text) {
   if (std::ranges::any_of(
         text, [](unsigned char c) { return c <= ' ' || c >= 0x7f; }))
     return failure{"a URL has neither spaces nor controls"};
-  if (text.starts_with(secure))
-    return wrong("asks for TLS, which this client does not have: name an "
-                 "http:// address");
   std::string_view rest = text;
-  if (rest.starts_with(scheme))
+  if (rest.starts_with(secure)) {
+    rest.remove_prefix(secure.size());
+    out.secure = true;
+    out.port = "443";
+  } else if (rest.starts_with(scheme)) {
     rest.remove_prefix(scheme.size());
-  else if (rest.find("://") != rest.npos)
-    return wrong("is no http:// address");
+  } else if (rest.find("://") != rest.npos) {
+    return wrong("is no http:// or https:// address");
+  }
   const auto slash = std::min(rest.find_first_of("/?#"), rest.size());
   out.path = rest.substr(slash);
   if (out.path.find_first_of("?#") != std::string::npos)
@@ -195,13 +278,20 @@ http_client::stream(const std::string& path, const std::string& json,
 model::result<http_reply>
 http_client::ask(const std::string& request, const event_stream::taker* take) {
   namespace limits = http_client_limits;
-  auto to = connect_to(settings_.base, settings_.wake,
-                       clock::now() + settings_.connect_max);
+  const auto until = clock::now() + settings_.connect_max;
+  auto to = connect_to(settings_.base, settings_.wake, until);
   if (!to)
     return to.why();
   http_reply out;
   out.stopped = to->stopped;
+  if (out.stopped)
+    return out;
   const int fd = to->fd.get();
+  auto over =
+    open_stream(settings_.base, settings_.trust, fd, settings_.wake, until);
+  if (!over)
+    return over.why();
+  out.stopped = over->stopped;
   response_reader reader(limits::head_bytes_max, take
                                                    ? limits::stream_bytes_max
                                                    : limits::reply_bytes_max);
@@ -211,29 +301,34 @@ http_client::ask(const std::string& request, const event_stream::taker* take) {
   std::array<char, 16 << 10> piece{};
   auto step = response_reader::step::more;
   while (step == response_reader::step::more && !out.stopped) {
-    // A server may answer, and refuse, before it has read the whole request.
-    const short wanted = short(POLLIN | (unsent.empty() ? 0 : POLLOUT));
-    if (wait_for(fd, wanted, settings_.wake, {}) == waited::stopped) {
-      out.stopped = true;
-      break;
-    }
+    using to_do = client_stream::step;
+    client_stream::moved sent{to_do::done, 0};
     if (!unsent.empty()) {
-      const ssize_t sent =
-        ::send(fd, unsent.data(), unsent.size(), MSG_NOSIGNAL);
-      if (sent > 0)
-        unsent.remove_prefix(std::size_t(sent));
-      else if (sent < 0 && errno != EAGAIN && errno != EINTR)
+      sent = over->stream->write(unsent);
+      unsent.remove_prefix(sent.bytes);
+      if (sent.is == to_do::failed)
         unsent = {}; // what it has answered tells more
     }
-    const ssize_t got = ::recv(fd, piece.data(), piece.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    // A server may answer, and refuse, before it has read the whole request.
+    const client_stream::moved got = over->stream->read(piece);
+    if (got.is == to_do::failed)
+      return failure{over->stream->error()};
+    if (events_of(got.is) != 0) {
+      if (sent.is == to_do::done && !unsent.empty())
+        continue; // it takes more
+      const short wanted =
+        short(events_of(got.is) | (unsent.empty() ? 0 : events_of(sent.is)));
+      if (wait_for(fd, wanted, settings_.wake, {}) == waited::stopped)
+        out.stopped = true;
       continue;
-    if (got < 0)
-      return failure{"the connection broke: " + system_text(errno)};
-    if (got == 0) {
+    }
+    if (got.is == to_do::closed) {
       step = reader.end();
+      if (step == response_reader::step::complete
+          && !over->stream->closed_in_order())
+        return failure{"the connection was cut before its answer was whole"};
     } else {
-      input.append(piece.data(), std::size_t(got));
+      input.append(piece.data(), got.bytes);
       std::string_view rest = input;
       step = reader.put(rest, body);
       input.erase(0, input.size() - rest.size());

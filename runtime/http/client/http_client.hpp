@@ -4,16 +4,18 @@
 // Another file descriptor that becomes readable stops what is under way: the
 // connection is closed, so that the server ends its work.
 //
-// Threads: one. Calls block: to connect at most `connect_max`, for an answer
+// Threads: one. Calls block: to connect (TLS included) at most `connect_max`, for an answer
 //          until it is there, the connection ends, or `wake` is readable.
 // Errors:  a sentence without the address; an answer of any status is none.
 #pragma once
 
 #include "runtime/core/result.hpp"
 #include "runtime/http/client/event_stream.hpp"
+#include "runtime/http/client/tls_stream.hpp"
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -29,7 +31,8 @@ inline constexpr std::size_t event_bytes_max = 1 << 20;
 } // namespace http_client_limits
 
 struct http_url {
-  std::string host; ///< without brackets
+  bool secure = false; ///< by TLS: https
+  std::string host;    ///< without brackets
   std::string port = "80";
   std::string path; ///< "/v1"; without a '/' at its end
 
@@ -39,7 +42,7 @@ struct http_url {
   [[nodiscard]] std::string text() const;
 };
 
-/// Reads "http://host[:port][/path]", or "host:port[/path]".
+/// Reads "http[s]://host[:port][/path]", or "host:port[/path]".
 [[nodiscard]] model::result<http_url> parse_http_url(std::string_view text);
 
 struct http_reply {
@@ -52,6 +55,8 @@ class http_client {
 public:
   struct settings {
     http_url base;
+    /// Of https: must not be null then.
+    std::shared_ptr<const tls_trust> trust;
     std::string key; ///< sent as Authorization: Bearer; empty: none
     int wake = -1;   ///< stops what is under way when it is readable; -1: none
     std::chrono::milliseconds connect_max{10000};

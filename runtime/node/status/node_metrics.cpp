@@ -4,11 +4,7 @@
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/jobs/job_journal.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 namespace shoal::runtime {
@@ -64,21 +60,6 @@ constexpr metric_kind cpu{"process_cpu_seconds_total", counter,
                           "processor time of the process"};
 constexpr metric_kind resident{"process_resident_memory_bytes", gauge,
                                "memory of the process"};
-
-double process_seconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& t) {
-    return double(t.tv_sec) + double(t.tv_usec) / 1e6;
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-double process_memory() {
-  std::uint64_t all = 0, pages = 0;
-  std::ifstream("/proc/self/statm") >> all >> pages;
-  return double(pages) * double(::sysconf(_SC_PAGESIZE));
-}
 
 void add_peers(const status_input& in, metric_page& to) {
   std::map<std::string, double> count{
@@ -152,9 +133,9 @@ const std::vector<metric_kind>& node_metric_kinds() {
   return all;
 }
 
-void add_node_metrics(const status_input& in, const node_resources& has,
+void add_node_metrics(const status_input& in, const std::string& version,
                       metric_page& to) {
-  to.add(build_info, {{"version", has.version}}, 1);
+  to.add(build_info, {{"version", version}}, 1);
   to.add(view_number, {}, in.view ? double(in.view->number) : 0);
   to.add(quorum, {},
          in.phase == core::cluster::phase::member && in.waiting.empty() ? 1
@@ -164,10 +145,10 @@ void add_node_metrics(const status_input& in, const node_resources& has,
   add_links(in, to);
   if (in.view)
     add_jobs(in, to);
-  to.add(store_bytes, {}, double(has.store_bytes));
-  to.add(store_room, {}, double(has.store_room_bytes));
-  to.add(cpu, {}, process_seconds());
-  to.add(resident, {}, process_memory());
+  to.add(store_bytes, {}, double(in.resources.store_bytes));
+  to.add(store_room, {}, double(in.resources.store_room_bytes));
+  to.add(cpu, {}, in.resources.cpu_seconds);
+  to.add(resident, {}, double(in.resources.resident_bytes));
 }
 
 } // namespace shoal::runtime

@@ -13,13 +13,8 @@
 
 namespace shoal::runtime {
 
-struct node_resources {
-  std::string version; ///< of the program
-  std::uint64_t store_bytes = 0;
-  std::uint64_t store_room_bytes = 0; ///< that may still be filled
-};
-
-void add_node_metrics(const status_input& in, const node_resources& has,
+/// @param version of the program
+void add_node_metrics(const status_input& in, const std::string& version,
                       metric_page& to);
 /// All of them.
 const std::vector<metric_kind>& node_metric_kinds();

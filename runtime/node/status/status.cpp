@@ -15,7 +15,9 @@
 #include "runtime/jobs/plan_json.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/node/state/other_shoals.hpp"
+#include "runtime/node/status/status_discovery.hpp"
 #include "runtime/node/status/status_links.hpp"
+#include "runtime/node/status/status_serving.hpp"
 
 #include <algorithm>
 
@@ -294,7 +296,11 @@ const json_table<job_event>& checkpoint_table() {
     {"step", "whole number", "", "its step",
      [](auto& e) { return json(e.step); }},
     {"digest", "text", "", "of its list of files: 64 hexadecimal digits",
-     [](auto& e) { return json(core::to_hex(e.digest)); }}};
+     [](auto& e) { return json(core::to_hex(e.digest)); }},
+    {"unix_ms", "whole number", "ms", "Unix time at which it was complete",
+     [](auto& e) {
+       return json(std::uint64_t(std::max<std::int64_t>(e.unix_ms, 0)));
+     }}};
   return table;
 }
 
@@ -334,6 +340,9 @@ const json_table<job_of>& job_table() {
     {"tokens_per_s", "number, optional", "tokens/s",
      "of the last step, if this node knows it",
      [](j v) { return of_last_step(v, &job_event::tokens_per_s); }},
+    {"lr", "number, optional", "",
+     "learning rate of the last step, if this node knows it",
+     [](j v) { return of_last_step(v, &job_event::lr); }},
     {"version", "whole number, optional", "",
      "of a training job that is served: the step of the newest version",
      [](j v) {
@@ -438,35 +447,6 @@ job_of job_in(const status_input& in, const core::job_entry& job) {
 
 // The whole document.
 
-const json_table<status_input>& beacons_table() {
-  using s = const status_input&;
-  static const json_table<status_input> table{
-    {"dialled", "whole number", "", "of a peer that was then contacted",
-     [](s v) { return json(v.beacons.dialled); }},
-    {"connected", "whole number", "", "of a peer that is connected already",
-     [](s v) { return json(v.beacons.connected); }},
-    {"crowded", "whole number", "", "not looked at: more than the limit",
-     [](s v) { return json(v.beacons.crowded); }},
-    {"strange", "whole number", "", "malformed, or of another cluster or key",
-     [](s v) { return json(v.beacons.strange); }},
-    {"strange_last_minute", "whole number", "", "of these, in the last 60 s",
-     [](s v) { return json(v.beacons.strange_lately.last_minute(v.unix_ms)); }},
-    {"strange_age_ms", "whole number, optional", "ms",
-     "since the last of these",
-     [](s v) {
-       const std::int64_t age = v.beacons.strange_lately.age_ms(v.unix_ms);
-       return v.beacons.strange == 0 ? left_out()
-                                     : json(std::max<std::int64_t>(age, 0));
-     }},
-    {"old", "whole number", "", "repeated or overtaken",
-     [](s v) { return json(v.beacons.old); }},
-    {"elsewhere", "whole number", "", "from another address than they name",
-     [](s v) { return json(v.beacons.elsewhere); }},
-    {"paused", "whole number", "", "of a peer that was contacted just before",
-     [](s v) { return json(v.beacons.paused); }}};
-  return table;
-}
-
 json peers_json(const status_input& in) {
   json out = json::array();
   if (!in.view)
@@ -499,20 +479,6 @@ json cuts_json(const status_input& in) {
     for (const core::cut_pair& cut : in.view->cuts)
       out.push_back({core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});
   return out;
-}
-
-const json_table<apart_node>& apart_table() {
-  using a = const apart_node&;
-  static const json_table<apart_node> table{
-    {"address", "text", "", "where it is, or its host",
-     [](a v) { return json(v.address); }},
-    {"why", "text", "", "why it is apart, and what to do",
-     [](a v) { return json(v.why); }},
-    {"since_unix_ms", "whole number", "ms", "Unix time of the first time",
-     [](a v) { return json(std::uint64_t(v.since_ms)); }},
-    {"latest_unix_ms", "whole number", "ms", "Unix time of the last time",
-     [](a v) { return json(std::uint64_t(v.latest_ms)); }}};
-  return table;
 }
 
 const json_table<status_input>& status_table() {
@@ -550,16 +516,19 @@ const json_table<status_input>& status_table() {
     {"apart", "list of objects", "",
      "nodes that this one has met in the last 10 minutes and that are not of "
      "its shoal: another cluster key, --cluster or planner",
-     [](s v) { return written_each(apart_table(), v.apart); },
-     texts_of(apart_table())},
+     apart_json, apart_fields()},
     {"cuts", "list of lists of texts", "",
      "ids of two members each that cannot reach each other", cuts_json},
     {"links", "list of objects", "", "how tensors reach each peer", links_json,
      link_fields()},
     {"beacons", "object", "",
      "multicast beacons that were received, by what became of them",
-     [](s v) { return written(beacons_table(), v); },
-     texts_of(beacons_table())}};
+     beacons_json, beacon_fields()},
+    {"resources", "object", "", "what the process of the node uses",
+     [](s v) { return resources_json(v.resources); }, resource_fields()},
+    {"serving", "list of objects", "",
+     "how busy each served model is, as the node knows it",
+     [](s v) { return serving_json(v.serving); }, serving_fields()}};
   return table;
 }
 

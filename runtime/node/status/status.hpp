@@ -3,12 +3,14 @@
 
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/planning/plan.hpp"
+#include "runtime/core/serving/served_load.hpp"
 #include "runtime/discovery/apart_nodes.hpp"
 #include "runtime/discovery/beacon_filter.hpp"
 #include "runtime/files/field_text.hpp"
 #include "runtime/links/data_paths.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/node/state/known_nodes.hpp" // shoal_of_peer
+#include "runtime/node/status/node_resources.hpp"
 
 #include <map>
 #include <string>
@@ -41,6 +43,8 @@ struct status_input {
   const job_journal* journal = nullptr; ///< may be null
   /// Peers whose disks refuse checkpoints, as far as known here.
   std::map<core::island_id, std::vector<core::peer_id>> refusing_disks;
+  std::vector<core::served_load> serving; ///< as the gateway has reported
+  node_resources resources;
 };
 
 /// Peers: state is "active", "joining", "leaving" or "unreachable".
