@@ -104,6 +104,8 @@ private:
       return fail(config.message());
     if (auto whole = check_model(*folder, watch_work()); !whole)
       return fail(whole.message());
+    if (const auto unused = model::unused_tensors(*folder); !unused.empty())
+      say("notice", unused);
     if (const int wrong = connected(); wrong != exit_done)
       return wrong;
     const put_pieces put =

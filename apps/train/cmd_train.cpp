@@ -187,6 +187,8 @@ private:
     if (from.empty())
       return model::done{};
     auto whole = check_model(from, watch_work());
+    if (const auto odd = model::unused_tensors(from); whole && !odd.empty())
+      out_->say("notice", odd);
     if (whole || interrupts_.seen())
       return whole;
     return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
@@ -220,8 +222,7 @@ private:
     }
     if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
-    introduce(*out_, run_, o_.json,
-              folder_ && !o_.detach ? o_.out / "run.toml" : fs::path());
+    introduce(*out_, run_, o_.json);
     describe(*out_, run_, *text, report, o_.bigram);
     text_ = model::serialise(*text);
     const std::string digest = core::to_hex(runtime::sha256(text_));
@@ -265,6 +266,7 @@ private:
     if (tokenizer_) // `shoal audit` reads the text like this run
       if (auto copied = tokenizer_->write_to(o_.out); !copied)
         out_->say("notice", copied.message());
+    say_where_keys_are(*out_, o_.out, o_.json);
     try {
       out_->write_to(o_.out, false);
     } catch (const std::system_error& e) {

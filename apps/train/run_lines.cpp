@@ -13,8 +13,7 @@ namespace shoal::apps {
 
 namespace fs = std::filesystem;
 
-void introduce(progress& out, const runtime::run_config& run, bool as_json,
-               const fs::path& keys) {
+void introduce(progress& out, const runtime::run_config& run, bool as_json) {
   if (run.lr == 0)
     out.say("notice", "optimizer.lr is 0: no step will change the weights");
   if (as_json)
@@ -29,8 +28,12 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json,
       .c_str(),
     (long long)run.steps, (long long)run.sequences_per_step(),
     (long long)run.seq_len);
-  out.say("notice",
-          keys.empty() ? line : line + ("; all keys in " + keys.string()));
+  out.say("notice", line);
+}
+
+void say_where_keys_are(progress& out, const fs::path& folder, bool as_json) {
+  if (!as_json)
+    out.say("notice", "all keys of the run: " + (folder / "run.toml").string());
 }
 
 /// The windows of the held-out text that an evaluation takes (see
