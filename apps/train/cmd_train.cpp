@@ -187,8 +187,7 @@ private:
     if (from.empty())
       return model::done{};
     auto whole = check_model(from, watch_work());
-    if (const auto odd = model::unused_tensors(from); whole && !odd.empty())
-      out_->say("notice", odd);
+    say_unused(*out_, from);
     if (whole || interrupts_.seen())
       return whole;
     return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()

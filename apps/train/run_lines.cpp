@@ -5,6 +5,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/data_order.hpp" // windows_in
 #include "runtime/model/data/bigram.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/units.hpp"
 
 #include <cstdio>
@@ -34,6 +35,11 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json) {
 void say_where_keys_are(progress& out, const fs::path& folder, bool as_json) {
   if (!as_json)
     out.say("notice", "all keys of the run: " + (folder / "run.toml").string());
+}
+
+void say_unused(progress& out, const fs::path& folder) {
+  if (const auto unused = model::unused_tensors(folder); !unused.empty())
+    out.say("notice", unused);
 }
 
 /// The windows of the held-out text that an evaluation takes (see

@@ -21,6 +21,9 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json);
 void say_where_keys_are(progress& out, const std::filesystem::path& folder,
                         bool as_json);
 
+/// Warns of tensors in the folder of a model that the model does not use.
+void say_unused(progress& out, const std::filesystem::path& folder);
+
 /// Prints what text was read, and on how much of it the held-out loss is
 /// measured. @param bigram  also a byte-bigram model's loss
 void describe(progress& out, const runtime::run_config& run,
