@@ -4,6 +4,7 @@
 #include "actors/job/job_cleaner.hpp"
 #include "actors/job_kinds.hpp"
 #include "actors/placed_roles.hpp"
+#include "actors/serving/offered_room.hpp"
 #include "actors/training/training_state.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/view.hpp"
@@ -29,6 +30,14 @@ constexpr std::size_t early_messages_max = 1024;
 
 /// Blobs that were too young to be removed are old enough now.
 struct clean_again {};
+/// After the end of a job, what its actor was fetching then has come by now.
+constexpr std::chrono::seconds clean_soon{2};
+
+/// Period in which the room on the disk for files of served models is measured, and
+/// in which the files of ended jobs that came late are removed, for a while.
+struct look_at_disk {};
+constexpr std::chrono::seconds look_at_disk_every{15};
+constexpr int late_passes = 8;
 
 /// Checks whether all job actors still run.
 struct look_at_jobs {};
@@ -43,6 +52,7 @@ constexpr int silent_looks_max = 3;
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::clean_again)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::look_at_jobs)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::look_at_disk)
 
 namespace shoal::actors {
 namespace {
@@ -86,6 +96,7 @@ public:
       },
       [this](const clean_again&) { clean(); },
       [this](const look_at_jobs&) { look(); },
+      [this](const look_at_disk&) { look_at_the_disk(); },
       [](const runtime::are_you_there&) {},
     };
   }
@@ -213,14 +224,34 @@ private:
       return;
     ended_ = std::move(ended);
     clean();
+    late_passes_ = late_passes;
+    delayed_send(this, clean_soon, clean_again{});
     delayed_send(this, 2 * blob_age_min, clean_again{});
+    if (!std::exchange(looks_at_disk_, true))
+      delayed_send(this, look_at_disk_every, look_at_disk{});
   }
 
   void clean() {
     looked_ = true;
-    node_.disk().submit([cleaner = cleaner_, view = view_](
-                          kernels::backend&) { cleaner->clean_up(*view); },
-                        {});
+    node_.disk().submit(
+      [cleaner = cleaner_, view = view_, node = &node_](kernels::backend&) {
+        cleaner->clean_up(*view);
+        offer_room(*node, *view, false);
+      },
+      {});
+  }
+
+  void look_at_the_disk() {
+    delayed_send(this, look_at_disk_every, look_at_disk{});
+    if (late_passes_ > 0) {
+      --late_passes_;
+      return clean();
+    }
+    node_.disk().submit(
+      [view = view_, node = &node_](kernels::backend&) {
+        offer_room(*node, *view, false);
+      },
+      {});
   }
 
   void log_end(const core::job_entry& entry) {
@@ -317,7 +348,9 @@ private:
   std::deque<early_message> early_;
   std::set<core::job_id> ended_; ///< as of the last pass over the disk
   bool looked_ = false;
-  bool looking_ = false;                 ///< running jobs are being checked
+  bool looks_at_disk_ = false;
+  int late_passes_ = 0;  ///< over the disk, that are still to be made
+  bool looking_ = false; ///< running jobs are being checked
   std::shared_ptr<job_cleaner> cleaner_; ///< used only by disk work
   std::shared_ptr<needed_checkpoints> needed_ =
     std::make_shared<needed_checkpoints>();

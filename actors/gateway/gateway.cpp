@@ -387,17 +387,16 @@ private:
            + std::to_string(all / 1'000'000) + " ms: " + how);
   }
 
+  /// A request that names no model here is told of with each of them.
   void turn_away(runtime::http_exchange& x, const std::string& name,
                  const openai::api_error& why) {
     x.respond(why);
     counted_.asked();
     counted_.ended(name, {why.status});
-  }
-
-  void refuse(runtime::http_exchange& x, const served_model& model,
-              const openai::api_error& why) {
-    turn_away(x, model.name(), why);
-    told(model, x, std::to_string(why.status) + ": " + why.message);
+    const auto named = find(name);
+    for (const auto& [id, model] : models_)
+      if (!named || model == named)
+        told(*model, x, std::to_string(why.status) + ": " + why.message);
   }
 
   /// A line about a request: there may be any number of them.
@@ -487,7 +486,7 @@ private:
       return tell(*x, out.model, *json, counted_);
     const auto model = find(out.model);
     if (const auto* wrong = std::get_if<openai::api_error>(&out.what))
-      return model ? refuse(*x, *model, *wrong) : turn_away(*x, "", *wrong);
+      return turn_away(*x, model ? model->name() : "", *wrong);
     if (!model)
       return turn_away(*x, "", openai::model_not_found(out.model));
     auto* asked = std::get_if<text_request>(&out.what);
@@ -513,7 +512,7 @@ private:
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              text_request asked, const std::shared_ptr<served_model>& model) {
     if (const auto why = why_not_begun(*view_, *model))
-      return refuse(*x, *model, *why);
+      return turn_away(*x, model->name(), *why);
     counted_.asked();
     openai::completion_head head;
     const std::uint64_t id = ++last_;

@@ -45,7 +45,12 @@ core::job_id job_of(const std::string& text) {
 class job_cleaner::pass {
 public:
   pass(job_cleaner& all, const core::view& v, std::chrono::seconds age_min)
-    : all_(all), node_(all.node_), age_min_(age_min) {
+    : all_(all), node_(all.node_), age_min_(age_min),
+      lists_(
+        [&v](core::job_id job) { return core::find_job(v, job) != nullptr; }) {
+    for (const core::job_entry& j : v.jobs)
+      if (was_uploaded(j))
+        uploaded_.insert(j.id);
     std::vector<const core::job_entry*> ended;
     for (const core::job_entry& j : v.jobs)
       if (j.state == core::job_state::running)
@@ -84,7 +89,10 @@ public:
       for (const core::blob_digest& d : manifests)
         all.erase(d);
       // Only the manifests say which files there are: they go after them.
-      if (drop(all) && drop(manifests) && !kept_.contains(job)) {
+      const auto age_min =
+        uploaded_.contains(job) ? std::chrono::seconds{0} : age_min_;
+      if (drop(all, age_min) && drop(manifests, age_min)
+          && !kept_.contains(job)) {
         fs::remove(entry.path() / list_name, error);
         for (const fs::path& list : shard_lists_of(entry.path()))
           fs::remove(list, error);
@@ -106,6 +114,13 @@ public:
   }
 
 private:
+  /// Nothing but this job has to do with its files: it serves no checkpoints of a
+  /// job that trains.
+  static bool was_uploaded(const core::job_entry& j) {
+    return j.kind == core::job_kind::serve && j.versions.empty()
+           && j.origin_step == 0;
+  }
+
   fs::path folder() const { return node_.data_dir() / "jobs"; }
 
   /// Whether the name is "writing-<job>-<step>" of a running job.
@@ -186,15 +201,20 @@ private:
   }
 
   /// @returns whether everything that may be removed is gone.
-  bool drop(const digests& all) {
+  bool drop(const digests& all, std::chrono::seconds age_min) {
     bool gone = true;
+    runtime::store& blobs = node_.blobs();
     for (const core::blob_digest& d : all) {
-      if (needed_.contains(d) || !node_.blobs().contains(d))
+      if (needed_.contains(d))
         continue;
+      if (!blobs.contains(d)) {
+        if (blobs.begun(d) > 0)
+          static_cast<void>(blobs.remove(d));
+        continue;
+      }
       // Nothing in memory is of a job that is still to be submitted.
-      if (!node_.blobs().in_memory(d) && node_.blobs().age(d) < age_min_)
-        gone = false;
-      else if (node_.blobs().remove(d))
+      const bool is_young = !blobs.in_memory(d) && blobs.age(d) < age_min;
+      if (is_young || blobs.claimed(d, lists_) || blobs.remove(d))
         gone = false;
     }
     return gone;
@@ -203,6 +223,8 @@ private:
   job_cleaner& all_;
   runtime::context& node_;
   std::chrono::seconds age_min_;
+  const std::function<bool(core::job_id)> lists_; ///< whether the view does
+  std::set<core::job_id> uploaded_; ///< served models that were uploaded
   std::set<core::job_id> running_;
   std::set<core::job_id> kept_;
   digests needed_;

@@ -11,7 +11,10 @@
 // of its checkpoints that this peer has written (shard_list.hpp).
 //
 // Blobs of no job stay: a client may be about to submit one. So do blobs that
-// were written within `blob_age_min`.
+// were written within `blob_age_min`; but the files of a served model that was
+// uploaded go at once, as the next model may need their room, unless a client has
+// uploaded them again (runtime/store/claimed_blobs.hpp). What was begun of a file
+// goes with it.
 //
 // Threads: one at a time; remember_blobs() and clean_up() block on the disk:
 //          call them from disk work.

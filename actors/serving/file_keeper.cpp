@@ -1,7 +1,8 @@
-// actors/serving/file_keeper.cpp -- looks, fetches, removes, measures.
+// actors/serving/file_keeper.cpp -- looks, fetches, removes.
 #include "actors/serving/file_keeper.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/serving/offered_room.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -127,27 +128,6 @@ add_files(const blob_digest& version, const model::unit_layout& layout,
       }
   }
   return std::vector<blob_digest>();
-}
-
-/// Bytes on the disk of files of all served jobs of a view.
-std::uint64_t served_bytes(const core::view& v, runtime::store& blobs) {
-  std::set<blob_digest> seen;
-  std::uint64_t sum = 0;
-  for (const core::job_entry& job : v.jobs) {
-    if (job.kind != core::job_kind::serve
-        || job.state != core::job_state::running)
-      continue;
-    for (const blob_digest& version : manifests_of(job)) {
-      if (!blobs.contains(version))
-        continue;
-      if (const auto listed = read_manifest(version, blobs))
-        for (const manifest_file& f : listed->files)
-          if (!of_optimizer(f.name) && blobs.contains(f.digest)
-              && !blobs.in_memory(f.digest) && seen.insert(f.digest).second)
-            sum += f.bytes;
-    }
-  }
-  return sum;
 }
 
 } // namespace
@@ -295,10 +275,7 @@ void file_keeper::looked(const look& found) {
   const bool some = found.short_of_room && !found.removable.empty();
   if (some)
     remove_some(found);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - measured_ >= measure_every)
-    measure(false);
-  look_after(some ? remove_every : measure_every);
+  look_after(some ? remove_every : look_every);
 }
 
 void file_keeper::report(const look& found) {
@@ -339,7 +316,7 @@ void file_keeper::fetch(const look& found) {
                 if (!std::exchange(refused_, true))
                   owner_.say("the disk takes no more files of the model: "
                              + error.message() + "; other peers keep them");
-                measure(true);
+                disk_has_refused();
                 look_after(after_refusal);
               });
             });
@@ -412,16 +389,10 @@ void file_keeper::remove(std::vector<blob_digest> files,
     });
 }
 
-void file_keeper::measure(bool refused) {
-  measured_ = std::chrono::steady_clock::now();
-  node_.disk().submit(
-    [node = &node_, view = view_, refused](kernels::backend&) {
-      const runtime::store::space room = node->blobs().room();
-      if (room.all_bytes > 0)
-        node->offer_disk(served_bytes(*view, node->blobs()) + room.to_fill(),
-                         refused);
-    },
-    {});
+void file_keeper::disk_has_refused() {
+  node_.disk().submit([node = &node_, view = view_](
+                        kernels::backend&) { offer_room(*node, *view, true); },
+                      {});
 }
 
 /// The earlier one, if another look is due.

@@ -6,8 +6,8 @@
 // files of the model, those that are kept elsewhere are removed once each of their
 // keepers has said that it has them: so a model passes through the node to which it
 // is uploaded. When the disk refuses a file, the room on it is measured and offered
-// again (runtime::context::offer_disk), and with the view that follows other peers
-// keep what does not fit. The room is measured now and then in any case.
+// again (offered_room.hpp), and with the view that follows other peers keep what
+// does not fit.
 //
 // Threads: the owner's; work runs on the disk queue.
 // Errors:  told to the owner; tried again.
@@ -48,9 +48,9 @@ public:
     return share_;
   }
 
-  /// Period in which the room on the disk is measured, and in which it is asked
-  /// whether files may be removed.
-  static constexpr std::chrono::seconds measure_every{15};
+  /// Period in which it looks again, and in which it is asked whether files may be
+  /// removed.
+  static constexpr std::chrono::seconds look_every{15};
   static constexpr std::chrono::seconds remove_every{1};
   /// Files about which their keepers are asked at once.
   static constexpr std::size_t asked_max = 16;
@@ -65,7 +65,7 @@ private:
   void remove_some(const look& found);
   void remove(std::vector<core::blob_digest> files,
               std::chrono::steady_clock::time_point until);
-  void measure(bool refused);
+  void disk_has_refused();
   void look_after(std::chrono::seconds pause);
   void report(const look& found);
 
@@ -87,7 +87,7 @@ private:
   bool looking_ = false, outdated_ = false;
   bool fetching_ = false, removing_ = false;
   bool refused_ = false; ///< the disk, as it was said
-  std::chrono::steady_clock::time_point next_look_{}, measured_{};
+  std::chrono::steady_clock::time_point next_look_{};
   std::string said_; ///< last
 };
 

@@ -56,6 +56,8 @@ model::status model_submission::read_folder() {
     return config.why();
   if (auto whole = check_model(*folder, host_.watch_work()); !whole)
     return whole.why();
+  if (const auto unused = model::unused_tensors(*folder); !unused.empty())
+    host_.say(unused);
   const auto bytes = weights_bytes(*folder);
   if (!bytes)
     return bytes.why();

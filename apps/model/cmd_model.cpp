@@ -54,6 +54,11 @@ model::weight_choice choice_of(const std::string& quantize) {
   return std::nullopt;
 }
 
+void warn_of_unused(const std::filesystem::path& folder) {
+  if (const auto unused = model::unused_tensors(folder); !unused.empty())
+    std::cerr << "shoal: " << unused << "\n";
+}
+
 /// Why the tokenizer that lies beside a model cannot be used, or nothing: there
 /// is none, or it can.
 template <class Directory>
@@ -243,6 +248,7 @@ int run_generate(const generate_command& given) {
     model::load_for_inference(o.model, choice_of(o.quantize), *on.backend);
   if (!m)
     return fail(m.message());
+  warn_of_unused(o.model);
   const model::tokenizer* const tokenizer = tokenizer_of(*m);
   if (const std::string why = damaged_tokenizer(o.model, *m);
       o.prompt && !why.empty())
@@ -388,6 +394,7 @@ evaluate_floats(const eval_command& o, kernels::backend& device) {
   auto m = model::load_directory(o.model);
   if (!m)
     return m.why();
+  warn_of_unused(o.model);
   if (const auto files = model::find_files(o.data); !files)
     return files.why();
   const auto window = eval_window(o, m->config);
@@ -426,6 +433,7 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
   auto m = model::load_for_inference(o.model, choice_of(o.quantize), device);
   if (!m)
     return m.why();
+  warn_of_unused(o.model);
   if (const auto files = model::find_files(o.data); !files)
     return files.why();
   const auto window = eval_window(o, m->config);

@@ -224,6 +224,8 @@ load_run_without_text(const run_options& o, int* code) {
                      + ") is more than the model's layers ("
                      + std::to_string(config->num_hidden_layers)
                      + "): each stage needs a layer"};
+    if (!all->contains("training") || !(*all)["training"].contains("seq_len"))
+      run->shorten_seq_len(config->max_position_embeddings);
     if (std::uint64_t(run->seq_len) > config->max_position_embeddings)
       return failure{source + ": training.seq_len ("
                      + std::to_string(run->seq_len)

@@ -188,6 +188,7 @@ private:
     if (from.empty())
       return model::done{};
     auto whole = check_model(from, watch_work());
+    say_unused(*out_, from);
     if (whole || interrupts_.seen())
       return whole;
     return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
@@ -215,8 +216,7 @@ private:
       return enough;
     if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
-    introduce(*out_, run_, o_.json,
-              folder_ && !o_.detach ? o_.out / "run.toml" : fs::path());
+    introduce(*out_, run_, o_.json);
     describe(*out_, run_, *text, report, o_.bigram);
     text_ = model::serialise(*text);
     const std::string digest = core::to_hex(runtime::sha256(text_));
@@ -260,6 +260,7 @@ private:
     if (tokenizer_) // `shoal audit` reads the text like this run
       if (auto copied = tokenizer_->write_to(o_.out); !copied)
         out_->say("notice", copied.message());
+    say_where_keys_are(*out_, o_.out, o_.json);
     try {
       out_->write_to(o_.out, false);
     } catch (const std::system_error& e) {

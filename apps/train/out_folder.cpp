@@ -359,7 +359,7 @@ status out_folder::apart_from_runs() const {
 
 /// Results among the files of the text would be read as text by the next run.
 status out_folder::may_lie_here() const {
-  if (begins())
+  if (begins() || request_.what == purpose::attach)
     for (const fs::path path : request_.run.data_paths)
       if (without_links(path) == real_)
         return failure{path.string()

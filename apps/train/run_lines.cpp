@@ -5,6 +5,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/data_order.hpp" // windows_in
 #include "runtime/model/data/bigram.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/units.hpp"
 
 #include <cstdio>
@@ -13,8 +14,7 @@ namespace shoal::apps {
 
 namespace fs = std::filesystem;
 
-void introduce(progress& out, const runtime::run_config& run, bool as_json,
-               const fs::path& keys) {
+void introduce(progress& out, const runtime::run_config& run, bool as_json) {
   if (run.lr == 0)
     out.say("notice", "optimizer.lr is 0: no step will change the weights");
   if (as_json)
@@ -29,8 +29,17 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json,
       .c_str(),
     (long long)run.steps, (long long)run.sequences_per_step(),
     (long long)run.seq_len);
-  out.say("notice",
-          keys.empty() ? line : line + ("; all keys in " + keys.string()));
+  out.say("notice", line);
+}
+
+void say_where_keys_are(progress& out, const fs::path& folder, bool as_json) {
+  if (!as_json)
+    out.say("notice", "all keys of the run: " + (folder / "run.toml").string());
+}
+
+void say_unused(progress& out, const fs::path& folder) {
+  if (const auto unused = model::unused_tensors(folder); !unused.empty())
+    out.say("notice", unused);
 }
 
 /// The windows of the held-out text that an evaluation takes (see

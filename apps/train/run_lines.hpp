@@ -14,9 +14,15 @@
 namespace shoal::apps {
 
 /// Prints the run that will start: all of it as JSON, or a line with the main
-/// values. @param keys  the file that has all of them; may be empty
-void introduce(progress& out, const runtime::run_config& run, bool as_json,
-               const std::filesystem::path& keys);
+/// values.
+void introduce(progress& out, const runtime::run_config& run, bool as_json);
+
+/// Tells of the file that has all keys of a run that has begun.
+void say_where_keys_are(progress& out, const std::filesystem::path& folder,
+                        bool as_json);
+
+/// Warns of tensors in the folder of a model that the model does not use.
+void say_unused(progress& out, const std::filesystem::path& folder);
 
 /// Prints what text was read, and on how much of it the held-out loss is
 /// measured. @param bigram  also a byte-bigram model's loss

@@ -73,6 +73,7 @@ void client_requests::on(waiter w, ask_events& r) {
 }
 
 void client_requests::on(waiter w, submit_job& r) {
+  w.submits = true;
   agree(std::move(w),
         [&](auto token) { node_.submit(token, std::move(r.job)); });
 }
@@ -181,6 +182,8 @@ void client_requests::work(clock::time_point now) {
           out.bytes = std::move(o.bytes);
           if (!o.why.empty())
             refuse(out, o.why);
+          else if (w->submits)
+            node_.blobs().submitted(w->who, o.job);
         }
       if (!ready && now >= w->until) {
         const std::string why = node_.given_up(w->token);
@@ -293,6 +296,8 @@ void client_requests::on(client_key who, const put_commit& r,
     refuse(out, "the upload is not complete");
   else if (auto error = u->writer->commit(out.digest, r.digest))
     refuse(out, "cannot store the upload: " + error.message());
+  else
+    node_.blobs().claim(who, out.digest);
   uploads_.erase(r.upload);
 }
 

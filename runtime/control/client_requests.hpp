@@ -61,6 +61,7 @@ private:
     clock::time_point until;
     answer reply;
     std::string late = {}; ///< reply after `until`
+    bool submits = false;  ///< a job: the answer has its id
   };
   /// Waits for an outcome: calls `start` with the token by which it will be
   /// answered, unless too many requests of the client are waiting.

@@ -83,7 +83,9 @@ const std::vector<run_key>& keys() {
      "jobs of higher priority choose peers and take memory first, also from "
      "jobs that run; jobs on one peer still take turns on its processor"},
     {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
-    {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
+    {"training", "seq_len", &r::seq_len, 1, 1 << 24,
+     "tokens in a sequence; where it is not set, no more than the model's "
+     "max_position_embeddings"},
     {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
      "sequences in a microbatch"},
     {"training", "global_batch_size", &r::global_batch_size, 1, 1 << 24,

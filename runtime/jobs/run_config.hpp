@@ -124,6 +124,11 @@ struct run_config {
     return copies < 0 ? 1 : copies;
   }
   std::int64_t warmup() const noexcept;
+  /// Of a run that sets no seq_len: the default, or the model's context.
+  void shorten_seq_len(std::uint64_t context) noexcept {
+    if (context > 0 && context < std::uint64_t(seq_len))
+      seq_len = std::int64_t(context);
+  }
 };
 
 /// parallelism.pipeline_parallel_schedule; nothing for "auto".

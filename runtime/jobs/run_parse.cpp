@@ -293,6 +293,10 @@ parse_run(std::string_view text, std::string_view source) {
     else if (auto read = read_roles(section, source, run); !read)
       wrong.add_whole(read.message());
   }
+  const auto training = all.find("training");
+  if (run.model_path.empty()
+      && (training == all.end() || !training->contains("seq_len")))
+    run.shorten_seq_len(run.model.max_position_embeddings);
   for (const std::string& text : wrong_words(run))
     wrong.add(text);
   if (wrong.none()) // otherwise a mistake would be reported again, as a default

@@ -431,7 +431,8 @@ void node::impl::end(const std::string& why) {
 bool node::impl::is_needed() {
   if (!control_ || !control_->serves_follower())
     return false;
-  if (!std::exchange(waits_for_fetch_, true))
+  // Users know nothing of a node that is only part of their command.
+  if (!std::exchange(waits_for_fetch_, true) && !config_.embedded)
     say("[node] has left; it ends when the command that follows its job has "
         "fetched the last checkpoint, or when the deadline to leave is over");
   return true;

@@ -94,11 +94,13 @@ public:
     return true;
   }
 
-  /// Nothing is known of this blob any more. @returns whether it was in memory
+  /// Nothing is known of this blob any more, as its job has ended: a pledge of it
+  /// must not hold what comes for another job. @returns whether it was in memory
   bool forget(const digest& d) {
     const std::lock_guard lock(mutex_);
     needed_.erase(d);
     passing_.erase(d);
+    pledges_.erase(d);
     return held_.erase(d) > 0;
   }
   /// It is on the disk now. @returns false if it was removed in the meantime

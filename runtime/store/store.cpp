@@ -3,6 +3,7 @@
 #include "runtime/core/text/hex.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/files/sha256.hpp"
+#include "runtime/store/claimed_blobs.hpp"
 #include "runtime/store/held_blobs.hpp"
 #include "runtime/store/loaded_blob.hpp"
 #include "runtime/store/parts.hpp"
@@ -258,6 +259,17 @@ public:
              : remove(digest);
   }
 
+  void claim(std::uint64_t client, const blob_digest& digest) override {
+    claims_.claim(client, digest, std::chrono::steady_clock::now());
+  }
+  void submitted(std::uint64_t client, core::job_id job) override {
+    claims_.submitted(client, job);
+  }
+  bool claimed(const blob_digest& digest,
+               const std::function<bool(core::job_id)>& lists) const override {
+    return claims_.claimed(digest, lists, std::chrono::steady_clock::now());
+  }
+
   std::vector<blob_digest> list() const override {
     std::vector<blob_digest> found;
     list_in(folder_, found);
@@ -306,6 +318,9 @@ public:
   }
 
   std::uint64_t used_bytes() const override { return used_; }
+  std::uint64_t unfinished_bytes() const override {
+    return bytes_below(folder_ / "tmp") + bytes_below(folder_ / "parts");
+  }
 
   /// Whether the chosen size has room for this many more.
   bool may_take(std::uint64_t bytes) const {
@@ -447,6 +462,7 @@ private:
   /// Blobs that this process has read or written completely; one entry each.
   std::set<blob_digest> verified_;
   held_blobs held_;
+  claimed_blobs claims_;
   std::mutex pledging_; ///< no pledge is made while a blob is removed
 };
 

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -114,6 +115,18 @@ public:
   remove_unless_pledged(const core::blob_digest& digest) {
     return remove(digest);
   }
+  /// A client has uploaded a blob, and may be about to submit a job with it
+  /// (claimed_blobs.hpp).
+  virtual void claim(std::uint64_t /*client*/, const core::blob_digest&) {}
+  /// It has submitted this job with what it has uploaded.
+  virtual void submitted(std::uint64_t /*client*/, core::job_id) {}
+  /// Whether a client needs this blob for a job that a view does not list yet.
+  /// @param lists whether the view lists a job
+  virtual bool
+  claimed(const core::blob_digest&,
+          const std::function<bool(core::job_id)>& /*lists*/) const {
+    return false;
+  }
   virtual std::vector<core::blob_digest> list() const = 0;
   /// The file system of the store, for this user, or what the store may take of
   /// it. All 0: not known.
@@ -129,6 +142,8 @@ public:
   virtual space room() const { return {}; }
   /// The bytes of all files of the store.
   virtual std::uint64_t used_bytes() const { return 0; }
+  /// Of these, the bytes of files that are being written, or were begun.
+  virtual std::uint64_t unfinished_bytes() const { return 0; }
   /// The activity of its disk; blobs that were read before cost the disk
   /// nothing.
   virtual disk_meter::reading activity() const { return {}; }

@@ -219,6 +219,60 @@ BOOST_AUTO_TEST_CASE(a_manifest_goes_after_its_files) {
   BOOST_TEST(!node.blobs().contains(read->files[0].digest));
 }
 
+/// Its room was missing to the next model for two minutes.
+BOOST_AUTO_TEST_CASE(a_served_model_that_was_uploaded_goes_at_once) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  core::view v;
+  core::job_entry served;
+  served.id = 1;
+  served.kind = core::job_kind::serve;
+  served.state = core::job_state::cancelled;
+  const std::string text = "weights";
+  manifest m;
+  m.files.push_back({"model.safetensors", node.put(text), text.size()});
+  served.origin = node.put(to_json(m));
+  remember_blobs(node.world(), served);
+  v.jobs = {served};
+  // A client uploads the same file for another job.
+  node.blobs().claim(5, m.files[0].digest);
+  cleaner.clean_up(v);
+  BOOST_TEST(node.blobs().contains(m.files[0].digest));
+  BOOST_TEST(node.blobs().contains(served.origin)); // it lists that file
+  node.blobs().submitted(5, 2);
+  cleaner.clean_up(v); // of a view before that job
+  BOOST_TEST(node.blobs().contains(m.files[0].digest));
+  core::job_entry next = served;
+  next.id = 2;
+  v.jobs.push_back(next);
+  cleaner.clean_up(v);
+  BOOST_TEST(!node.blobs().contains(m.files[0].digest));
+  BOOST_TEST(!node.blobs().contains(served.origin));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_begun_of_a_served_file_goes_with_it) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  core::job_entry served;
+  served.id = 1;
+  served.kind = core::job_kind::serve;
+  served.state = core::job_state::cancelled;
+  manifest m;
+  m.files.push_back({"model.safetensors", core::blob_digest{9}, 7});
+  served.origin = node.put(to_json(m));
+  remember_blobs(node.world(), served);
+  const std::string begun = "wei";
+  static_cast<void>(node.blobs()
+                      .write_of(core::blob_digest{9})
+                      ->append(std::as_bytes(std::span(begun))));
+  BOOST_TEST(node.blobs().begun(core::blob_digest{9}) == 3u);
+  core::view v;
+  v.jobs = {served};
+  cleaner.clean_up(v);
+  BOOST_TEST(node.blobs().begun(core::blob_digest{9}) == 0u);
+  BOOST_TEST(node.blobs().used_bytes() == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
   bare_node node;
   job_cleaner cleaner(node.world());

@@ -198,9 +198,9 @@ class OutFolder(World):
         lines = self.succeed(*self.arguments("out")).splitlines()
         self.assertLess(len([s for s in lines if s.startswith("[")]), 1, lines)
         self.assertRegex(lines[0], r"^run: llama of [\d.]+( thousand)? parameters, "
-                         "5 steps of 8 sequences of 32 tokens; all keys in "
-                         "out/run.toml")
+                         "5 steps of 8 sequences of 32 tokens$")
         self.assertRegex(lines[1], r"^text: 12 files, ")
+        self.assertIn("all keys of the run: out/run.toml", lines)
         self.assertIn("[optimizer]",
                       (self.folder / "out/run.toml").read_text())
 

@@ -1,6 +1,8 @@
 // runtime/model/hf/hf_directory.cpp -- reads and writes Hugging Face directories.
 #include "runtime/model/hf/hf_directory.hpp"
 
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/files/checksums.hpp"
@@ -14,6 +16,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <set>
 
 namespace shoal::model {
 
@@ -113,6 +117,42 @@ status check_directory(const fs::path& directory, const watch& told) {
       return failure{directory.string() + ": " + finite.message()};
   }
   return done{};
+}
+
+std::string unused_tensors(const fs::path& directory) {
+  constexpr std::size_t named_max = 3;
+  constexpr std::string_view buffers[] = {".inv_freq", ".attn.bias",
+                                          ".masked_bias"};
+  const auto config = load_config(directory);
+  const auto source = safetensors_source::open(directory);
+  if (!config || !source)
+    return {};
+  const unit_layout layout(*config);
+  std::set<std::string, std::less<>>
+    known; // also tied ones, if files have them
+  for (const tensor_info& t : layout.tensors()) {
+    known.insert(t.name);
+    known.emplace(stored_name(t, *source));
+  }
+  std::vector<std::string> unused;
+  for (const std::string& name : source->names())
+    if (!known.contains(name)
+        && std::ranges::none_of(
+          buffers, [&](std::string_view b) { return name.ends_with(b); }))
+      unused.push_back(name);
+  if (unused.empty())
+    return {};
+  std::string out = directory.string() + ": "
+                    + core::count_text(unused.size(), "tensor")
+                    + " of its files " + (unused.size() == 1 ? "is" : "are")
+                    + " not used, since the model that config.json describes ("
+                    + core::count_text(config->num_hidden_layers, "layer")
+                    + ") has none so named: ";
+  for (std::size_t i = 0; i < std::min(named_max, unused.size()); ++i)
+    out += (i > 0 ? ", " : "") + core::shown(unused[i]);
+  if (unused.size() > named_max)
+    out += " and " + std::to_string(unused.size() - named_max) + " more";
+  return out;
 }
 
 result<model_directory> load_directory(const fs::path& directory, purpose use) {

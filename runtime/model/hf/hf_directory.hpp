@@ -41,6 +41,11 @@ result<model_directory> load_directory(const std::filesystem::path& directory,
 status
 check_directory(const std::filesystem::path& directory, const watch& told = {});
 
+/// A warning about tensors in the files that the model described by config.json does
+/// not have, such as further layers; empty if there are none, or if the directory
+/// cannot be read. Buffers that older versions of transformers saved do not count.
+std::string unused_tensors(const std::filesystem::path& directory);
+
 /// A model that only generates on this machine.
 struct inference_directory {
   model_config config;

@@ -1,6 +1,7 @@
 // tests/runtime/control/client_requests_test.cpp -- the disk space that uploads
 // may take, and requests that wait.
 #include "runtime/control/client_requests.hpp"
+#include "runtime/files/sha256.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/store/store.hpp"
 #include "tests/runtime/control/asked_node.hpp"
@@ -41,6 +42,16 @@ public:
   }
   std::error_code remove(const core::blob_digest& d) override {
     return below_->remove(d);
+  }
+  void claim(std::uint64_t client, const core::blob_digest& d) override {
+    below_->claim(client, d);
+  }
+  void submitted(std::uint64_t client, core::job_id job) override {
+    below_->submitted(client, job);
+  }
+  bool claimed(const core::blob_digest& d,
+               const std::function<bool(core::job_id)>& lists) const override {
+    return below_->claimed(d, lists);
   }
   std::vector<core::blob_digest> list() const override {
     return below_->list();
@@ -120,6 +131,25 @@ BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,
   // Its bytes are gone, too.
   BOOST_TEST((ask(1, put_commit{upload, {}}).code == reply_code::not_found));
   BOOST_TEST(std::filesystem::is_empty(folder.path() / "tmp"));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_upload_is_claimed_until_its_job_is_known, uploads) {
+  BOOST_TEST_REQUIRE(begins(1, 4));
+  const std::uint64_t upload = last.value;
+  const std::vector<std::byte> four(4, std::byte{1});
+  ask(1, put_chunk{upload, 0, four});
+  const core::blob_digest blob =
+    ask(1, put_commit{upload, sha256(four)}).digest;
+  const auto seven = [](core::job_id job) { return job == 7; };
+  BOOST_TEST(disk.claimed(blob, seven));
+  ask(1, submit_job{});
+  d.answered(node.tokens.back(), {7, "refused", {}, {}});
+  d.work(client_requests::clock::now());
+  BOOST_TEST(disk.claimed(blob, seven));
+  ask(1, submit_job{});
+  d.answered(node.tokens.back(), {7, {}, {}, {}});
+  d.work(client_requests::clock::now());
+  BOOST_TEST(!disk.claimed(blob, seven));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

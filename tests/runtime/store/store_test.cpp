@@ -537,6 +537,28 @@ BOOST_AUTO_TEST_CASE(a_pledged_blob_stays) {
   BOOST_TEST(!s->pledge(other)); // that is not on the disk
 }
 
+/// It held the files of the next job on the uploading node for a minute.
+BOOST_AUTO_TEST_CASE(a_pledge_ends_with_its_blob) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const blob_digest blob = put(*s, "of a job that ends");
+  BOOST_TEST(s->pledge(blob));
+  BOOST_TEST(!s->remove(blob));
+  BOOST_TEST((put(*s, "of a job that ends") == blob));
+  BOOST_TEST(!s->remove_unless_pledged(blob));
+}
+
+BOOST_AUTO_TEST_CASE(files_under_way_are_told_from_those_that_are_whole) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  put(*s, "whole");
+  BOOST_TEST(s->unfinished_bytes() == 0u);
+  const auto writer = s->write();
+  BOOST_TEST(!writer->append(bytes_of("under way")));
+  BOOST_TEST(s->unfinished_bytes() == 9u);
+  BOOST_TEST(s->used_bytes() == 14u);
+}
+
 BOOST_AUTO_TEST_CASE(a_pledge_ends) {
   held_blobs held;
   const blob_digest blob{1};

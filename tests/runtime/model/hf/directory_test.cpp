@@ -86,6 +86,26 @@ BOOST_AUTO_TEST_CASE(gpt2_is_loaded_by_its_short_names_too) {
              message);
 }
 
+BOOST_AUTO_TEST_CASE(tensors_that_the_model_lacks_are_named) {
+  temporary_folder folder;
+  model_config config = tiny_config(false);
+  const model_rig rig(config);
+  BOOST_TEST(bool(save_directory(folder / "m", *rig.layout, rig.units)));
+  BOOST_TEST(unused_tensors(folder / "m") == "");
+  const auto all = config.num_hidden_layers;
+  std::ifstream in(folder / "m/config.json");
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string key = "\"num_hidden_layers\": ";
+  const auto at = text.find(key + std::to_string(all));
+  BOOST_TEST_REQUIRE(at != std::string::npos);
+  text.replace(at, key.size() + std::to_string(all).size(), key + "1");
+  std::ofstream(folder / "m/config.json") << text;
+  const std::string said = unused_tensors(folder / "m");
+  for (const char* part : {"tensors of its files are not used", "(1 layer)",
+                           "model.layers.1.", "more"})
+    BOOST_TEST(said.find(part) != std::string::npos, said);
+}
+
 BOOST_AUTO_TEST_CASE(saving_again_replaces_the_model_and_nothing_else) {
   temporary_folder folder;
   const fs::path out = folder / "out";
