@@ -55,13 +55,20 @@ core::served_token choose(kernels::backend& device, const core::row_choice& c,
   return {chosen.id, double(chosen.logprob), {}};
 }
 
+core::row_result broken_row(std::uint64_t sequence) {
+  core::row_result out;
+  out.sequence = sequence;
+  out.broken = true;
+  return out;
+}
+
 /// What comes next in a text that keeps to a rule.
 core::row_result
 with_rule(kernels::backend& device, const core::row_choice& c,
           logits_view logits_V, ruled_text& text, core::row_result out) {
   if (text.now() == ruled_text::state::goes_on) {
     if (!model::usable(logits_V))
-      return {out.sequence, {}, {}, true, false, false, false};
+      return broken_row(out.sequence);
     if (std::vector<float> masked; text.masked(logits_V, masked)) {
       out.tokens.push_back(choose(device, c, 0, masked));
       text.add(out.tokens.back().token);
@@ -80,9 +87,6 @@ result_of(kernels::backend& device, const core::serve_row& r,
           logits_view logits, std::size_t vocabulary, ruled_text* rule) {
   core::row_result out;
   out.sequence = r.sequence;
-  const auto broken = [&] {
-    return core::row_result{r.sequence, {}, {}, true, false, false, false};
-  };
   std::size_t row = 0;
   const auto next = [&] {
     return logits.subspan(row++ * vocabulary, vocabulary);
@@ -91,7 +95,7 @@ result_of(kernels::backend& device, const core::serve_row& r,
     for (const core::token_id id : r.scores->tokens) {
       const logits_view logits_V = next();
       if (!model::usable(logits_V))
-        return broken();
+        return broken_row(r.sequence);
       out.scored.push_back(served(device, logits_V, id, r.scores->top));
     }
   if (!r.choice)
@@ -104,7 +108,7 @@ result_of(kernels::backend& device, const core::serve_row& r,
   for (std::size_t i = 0; i <= r.guesses; ++i) {
     const logits_view logits_V = next();
     if (!model::usable(logits_V))
-      return broken();
+      return broken_row(r.sequence);
     out.tokens.push_back(choose(device, *r.choice, i, logits_V));
     if (i == r.guesses)
       break;

@@ -29,6 +29,51 @@ void world::kill(peer_id who) {
       ask_again(id);
 }
 
+void world::step(bool may_begin) {
+  switch (below(24)) {
+  case 0:
+  case 1:
+    if (may_begin)
+      begin_stream();
+    break;
+  case 2:
+    if (alive_.size() > 2 && below(6) == 0 && ails_ == ailment::none)
+      kill(*std::next(alive_.begin(), long(below(alive_.size()))));
+    break;
+  case 3:
+    if (below(4) == 0)
+      new_view(); // those that died have come back
+    break;
+  case 4:
+    if (!queues_.empty() && below(4) == 0) { // a connection breaks
+      const auto at = std::next(queues_.begin(), long(below(queues_.size())));
+      lost += at->second.size();
+      queues_.erase(at);
+    }
+    break;
+  case 5:
+    now_ += ails_ == ailment::none ? 3'000'000'000 : 300'000'000;
+    tick_all();
+    break;
+  case 6:
+    if (!asked_.empty()) {
+      const stream_id id = 1 + below(asked_.size());
+      if (below(4) == 0 && alive_.contains(home_[id])) {
+        asked_[id].cancelled = true;
+        emit(home_[id], nodes_.at(home_[id]).gateway.at(0).cancel(id));
+        if (below(4) == 0)
+          ask_again(id);
+      } else {
+        set_held(id, below(2) == 0);
+      }
+    }
+    break;
+  default:
+    if (!queues_.empty())
+      deliver(std::next(queues_.begin(), long(below(queues_.size())))->first);
+  }
+}
+
 namespace {
 
 /// What "hidden states" of tokens make: any function of all of them, or a sum.
