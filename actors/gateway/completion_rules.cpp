@@ -391,7 +391,8 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
 
 std::uint64_t key_of(const runtime::http_request& x,
                      const openai::generation_options& asked) {
-  return asked.logprobs ? 0 : key_number(x).value_or(0);
+  const bool chances = asked.logprobs || asked.generated() > asked.n;
+  return chances ? 0 : key_number(x).value_or(0);
 }
 
 std::variant<std::uint64_t, api_error>

@@ -86,8 +86,8 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
         std::uint64_t random);
 
 /// Says of requests whether they are one that was sent again: a number of its
-/// Idempotency-Key; 0: it has none, or is told probabilities, which only computing
-/// gives.
+/// Idempotency-Key; 0: it has none, or its answer depends on probabilities, which only
+/// computing gives.
 std::uint64_t
 key_of(const runtime::http_request& x, const openai::generation_options& asked);
 

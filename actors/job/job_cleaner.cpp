@@ -214,7 +214,8 @@ private:
       }
       // Nothing in memory is of a job that is still to be submitted.
       const bool is_young = !blobs.in_memory(d) && blobs.age(d) < age_min;
-      if (is_young || blobs.claimed(d, lists_) || blobs.remove(d))
+      if (is_young || blobs.claimed(d, lists_)
+          || blobs.remove_unless_pledged(d))
         gone = false;
     }
     return gone;

@@ -196,6 +196,7 @@ void stage_runner::begin(core::stage_tables::ready_pass next) {
   // Also those whose rule came again after their end.
   oldest_ = std::max(oldest_, next.pass.oldest);
   texts_.erase(texts_.begin(), texts_.lower_bound(oldest_));
+  sums_.erase(sums_.begin(), sums_.lower_bound(oldest_));
   const auto has = [&](const auto& list) {
     return std::ranges::all_of(list, [&](const auto& entry) {
       return std::uint64_t(entry.token) < std::uint64_t(model.vocab_size);

@@ -49,6 +49,11 @@ http_front::http_front(const http_options& o,
         "--http-cors: " + core::shown(origin)
         + ": must be an origin as browsers send it, such as "
           "https://chat.example.org or http://127.0.0.1:3000, or *");
+  if (o.jobs && o.api_keys.empty()
+      && std::ranges::find(o.cors, "*") != o.cors.end())
+    throw runtime::usage_error(
+      "--http-cors '*' with --http-jobs needs --api-keys: every page that "
+      "somebody on this machine opens could start jobs; or name the origins");
   c.cors_origins = o.cors;
   c.own_pages_only = {"/shoal/", "/models/"};
   if (more_)

@@ -42,9 +42,11 @@ public:
   }
   void start(runtime::client_config config) {
     thread_ = std::jthread([this, config](const std::stop_token& stop) {
-      runtime::client client(config);
-      while (const work w = next(stop))
+      while (const work w = next(stop)) {
+        // Of each request, as of each command: what it uploads is its own.
+        runtime::client client(config);
         w(client);
+      }
     });
   }
   void end() {
@@ -88,7 +90,7 @@ public:
       return;
     const bool taken =
       by.add([x, question = std::move(question)](runtime::client& client) {
-        const http_answer answer = question(client);
+        const http_answer answer = answer_of(question, client);
         if (const auto* const error = std::get_if<openai::api_error>(&answer))
           x->respond(*error);
         else if (const auto& whole = std::get<json_answer>(answer); true)
@@ -99,6 +101,17 @@ public:
       too_many(x);
   }
 
+  /// What a request does wrong must not end the node.
+  static http_answer
+  answer_of(const blocking& question, runtime::client& client) {
+    try {
+      return question(client);
+    } catch (const std::exception& e) {
+      return openai::server_error("the request failed: "
+                                  + std::string(e.what()));
+    }
+  }
+
   void stream(const exchange_ptr& x, const std::string& job) {
     if (!is_open(x))
       return;
@@ -107,13 +120,21 @@ public:
     if (ended_ || streams_.size() >= streams_max)
       return too_many(x);
     auto ended = std::make_shared<std::atomic<bool>>(false);
-    streams_.push_back({ended, std::jthread([x, job, ended, config = config_](
-                                              const std::stop_token& stop) {
-                          runtime::client client(config);
-                          stream_events(client, job, x,
-                                        [&] { return stop.stop_requested(); });
-                          *ended = true;
-                        })});
+    const auto follow = [x, job, ended,
+                         config = config_](const std::stop_token& stop) {
+      try {
+        runtime::client client(config);
+        stream_events(client, job, x, [&] { return stop.stop_requested(); });
+      } catch (const std::exception&) {
+        x->end(); // without a "done": the client asks again
+      }
+      *ended = true;
+    };
+    try {
+      streams_.push_back({ended, std::jthread(follow)});
+    } catch (const std::system_error&) {
+      too_many(x);
+    }
   }
 
   bool may_change(const exchange_ptr& x) const {

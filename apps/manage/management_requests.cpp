@@ -43,6 +43,11 @@ std::variant<json, openai::api_error> status_of_node(runtime::client& client) {
 
 /// What a run names on the node must not depend on where that was started.
 std::string relative_path(const runtime::run_config& run) {
+  if (!run.model_path.empty() && hub_repository(run.model_path).empty()
+      && !fs::path(run.model_path).is_absolute())
+    return "model.path: \"" + core::shown(std::string(run.model_path))
+           + "\" must be an absolute path or a name of the hub: it is read on "
+             "the node";
   for (const std::string& path : run.data_paths)
     if (!fs::path(path).is_absolute())
       return "data.paths: \"" + core::shown(path)

@@ -285,6 +285,7 @@ void client_requests::on(client_key who, const put_chunk& r,
     return refuse(out, "cannot store the upload: " + error.message());
   }
   u->bytes += r.bytes.size();
+  node_.blobs().renew_claims(who);
 }
 
 void client_requests::on(client_key who, const put_commit& r,

@@ -4,7 +4,7 @@
 // A blob may also belong to a job that has ended: its files are removed at once, but
 // not those that a client has claimed by uploading them again. A claim ends with the
 // view that lists the client's job, which then needs the blob itself; or a minute
-// after the last upload of the client. Claims do not survive the process.
+// after the last piece of an upload of the client. Claims do not survive the process.
 //
 // Threads: any.
 #pragma once
@@ -24,7 +24,7 @@ class claimed_blobs {
 public:
   using time = std::chrono::steady_clock::time_point;
 
-  /// After the last upload of a client.
+  /// After the last piece of an upload.
   static constexpr std::chrono::seconds claimed_for{60};
 
   void claim(std::uint64_t client, const core::blob_digest& d, time now) {
@@ -34,9 +34,17 @@ public:
     });
     one& c = clients_[client];
     if (c.until <= now)
-      c.blobs.clear();
+      c = {};
     c.blobs.insert(d);
     c.until = now + claimed_for;
+  }
+
+  /// The client goes on with an upload: what it has claimed stays.
+  void renew(std::uint64_t client, time now) {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = clients_.find(client);
+        at != clients_.end() && now < at->second.until)
+      at->second.until = now + claimed_for;
   }
 
   /// What a client has uploaded and what it uploads from now on is of this job.

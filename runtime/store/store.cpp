@@ -265,6 +265,9 @@ public:
   void submitted(std::uint64_t client, core::job_id job) override {
     claims_.submitted(client, job);
   }
+  void renew_claims(std::uint64_t client) override {
+    claims_.renew(client, std::chrono::steady_clock::now());
+  }
   bool claimed(const blob_digest& digest,
                const std::function<bool(core::job_id)>& lists) const override {
     return claims_.claimed(digest, lists, std::chrono::steady_clock::now());

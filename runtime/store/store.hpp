@@ -118,6 +118,8 @@ public:
   /// A client has uploaded a blob, and may be about to submit a job with it
   /// (claimed_blobs.hpp).
   virtual void claim(std::uint64_t /*client*/, const core::blob_digest&) {}
+  /// It uploads a further blob.
+  virtual void renew_claims(std::uint64_t /*client*/) {}
   /// It has submitted this job with what it has uploaded.
   virtual void submitted(std::uint64_t /*client*/, core::job_id) {}
   /// Whether a client needs this blob for a job that a view does not list yet.

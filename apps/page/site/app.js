@@ -57,7 +57,11 @@ let shown = 'chat', timer = 0, turn = 0;
 async function refresh() {
   const mine = ++turn;
   clearTimeout(timer);
-  if (!document.hidden) await sections[shown].refresh();
+  try {
+    if (!document.hidden) await sections[shown].refresh();
+  } catch (error) {
+    console.error(error); // the next look may find what this one did not
+  }
   if (mine === turn) timer = setTimeout(refresh, PERIOD_MS[shown]);
 }
 

@@ -18,12 +18,21 @@ export function markdown(text) {
   return out;
 }
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+// Each takes time that is linear in the line.
+const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)(?:[ \t][^`]*)?$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/;
 const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])( +|$)/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+
+/// A heading's text without the marks that may end it.
+function without_marks(text) {
+  let end = text.trimEnd().length, marks = end;
+  while (marks > 0 && text[marks - 1] === '#') marks -= 1;
+  if (marks === 0 || (marks < end && /\s/.test(text[marks - 1]))) end = marks;
+  return text.slice(0, end).trimEnd();
+}
 
 function blocks(lines, out, depth) {
   if (depth > DEPTH_MAX) {
@@ -38,7 +47,8 @@ function blocks(lines, out, depth) {
     else if (HEADING.test(line)) {
       const [, marks, text] = HEADING.exec(line);
       // The page's own headings end at the third level.
-      out.append(inline(el(`h${Math.min(6, marks.length + 3)}`), text));
+      out.append(inline(el(`h${Math.min(6, marks.length + 3)}`),
+                        without_marks(text)));
       i += 1;
     } else if (RULE.test(line)) {
       out.append(el('hr'));

@@ -15,6 +15,7 @@
 
 #include "runtime/core/serving/serve_messages.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -27,9 +28,9 @@ namespace shoal::core {
 /// What a text depends on: with the same of all, the same tokens are chosen.
 struct text_source {
   std::uint64_t key = 0; ///< of the request; 0: never asked for again
+  sampling_wish how;     ///< compared first: it has the seed
   std::vector<token_id> prompt;
   std::vector<token_id> ends;
-  sampling_wish how;
   std::optional<text_rule> rule;
   std::optional<token_filter> filter;
   friend bool operator==(const text_source&, const text_source&) = default;
@@ -37,18 +38,26 @@ struct text_source {
 
 class known_texts {
 public:
-  /// Of all texts, their prompts included: 1 MiB.
-  static constexpr std::size_t tokens_max = std::size_t{1} << 18;
+  static constexpr std::size_t texts_max = 2048;
+  /// Of all texts, with all that they depend on.
+  static constexpr std::size_t bytes_max = std::size_t{8} << 20;
 
   /// @param chosen behind the prompt
   void keep(text_source of, std::vector<token_id> chosen) {
-    const std::size_t size = of.prompt.size() + chosen.size();
-    if (of.key == 0 || chosen.empty() || size > tokens_max)
+    if (of.key == 0 || chosen.empty() || chosen.size() <= find(of).size())
       return;
-    tokens_ += size;
-    texts_.push_back({std::move(of), std::move(chosen)});
-    while (tokens_ > tokens_max) {
-      tokens_ -= texts_.front().size();
+    const auto same = std::ranges::find(texts_, of, &text::of);
+    if (same != texts_.end()) {
+      bytes_ -= same->bytes;
+      texts_.erase(same);
+    }
+    const std::size_t bytes = bytes_of(of) + chosen.size() * sizeof(token_id);
+    if (bytes > bytes_max)
+      return;
+    bytes_ += bytes;
+    texts_.push_back({std::move(of), std::move(chosen), bytes});
+    while (bytes_ > bytes_max || texts_.size() > texts_max) {
+      bytes_ -= texts_.front().bytes;
       texts_.pop_front();
     }
   }
@@ -62,18 +71,32 @@ public:
     return out;
   }
 
-  [[nodiscard]] std::size_t tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
 private:
   struct text {
     text_source of;
     std::vector<token_id> chosen;
-    [[nodiscard]] std::size_t size() const {
-      return of.prompt.size() + chosen.size();
-    }
+    std::size_t bytes = 0;
   };
+
+  static std::size_t bytes_of(const text_source& s) {
+    std::size_t tokens = s.prompt.size() + s.ends.size();
+    std::size_t out = sizeof(text) + s.how.biases.size() * sizeof(token_bias);
+    if (s.rule)
+      out += s.rule->text.size();
+    if (s.filter) {
+      tokens += s.filter->allowed.size();
+      for (const token_word& w : s.filter->banned) {
+        tokens += w.tokens.size();
+        out += sizeof w;
+      }
+    }
+    return out + tokens * sizeof(token_id);
+  }
+
   std::deque<text> texts_; ///< oldest first
-  std::size_t tokens_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 } // namespace shoal::core

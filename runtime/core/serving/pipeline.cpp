@@ -106,7 +106,7 @@ void serving_pipeline::on(const peer_id& from, const serve_request& m) {
                   m.tokens_max - std::uint32_t(more.size()), m.alone,
                   m.scored || m.pooled == pooling::mean,
                   !m.how.counts_tokens() && !m.rule && !m.filter && !pooled,
-                  m.chosen > 0 || !more.empty(), pooled});
+                  m.chosen > 0 || more.size() >= page_tokens, pooled});
   if (why != refusal::none)
     return refuse(key, m.tokens.size(), why);
   stream s;
@@ -156,13 +156,14 @@ std::vector<token_id> serving_pipeline::known(const serve_request& m) const {
   if (m.key == 0 || m.scored || m.pooled != pooling::none)
     return {};
   const auto prompt = m.tokens.end() - std::ptrdiff_t(m.chosen);
-  const text_source of{
-    m.key, {m.tokens.begin(), prompt}, m.ends, m.how, m.rule, m.filter};
+  const text_source of{m.key,  m.how,  {m.tokens.begin(), prompt},
+                       m.ends, m.rule, m.filter};
   std::span<const token_id> longest = texts_.find(of);
   // Its former gateway may have died without anybody's knowing yet.
   for (const auto& [id, s] : streams_)
     if (const std::size_t prompt_size = s.prompt - s.chosen;
-        s.asked_by == m.key && s.tokens.size() - prompt_size > longest.size()
+        s.asked_by == m.key && s.how == m.how && prompt_size == of.prompt.size()
+        && s.tokens.size() - prompt_size > longest.size()
         && source_of(id) == of)
       longest = std::span(s.tokens).subspan(prompt_size);
   while (!longest.empty()
@@ -309,7 +310,7 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
     news_[s.key.first].push_back(std::move(n));
     return {{r.sequence, 0, true}};
   }
-  if (!of.choice || r.waits)
+  if (!of.choice || (r.waits && rules_.contains(r.sequence)))
     return out;
   const std::size_t from = s.tokens.size();
   for (const served_token& t : r.tokens) {
@@ -322,8 +323,9 @@ serving_pipeline::keep(const serve_row& of, const row_result& r) {
   }
   if (!out.empty())
     tell(s, from);
-  if (r.complete && of.choice->ruled && (out.empty() || !out.back().last)) {
-    end(r.sequence, stream_end::complete);
+  const bool complete = r.complete && of.choice->ruled;
+  if (complete ? out.empty() || !out.back().last : out.empty()) {
+    end(r.sequence, complete ? stream_end::complete : stream_end::broken);
     return {};
   }
   return out;

@@ -35,24 +35,30 @@ std::string text_of(const call_rule& rule) {
 namespace {
 
 /// @returns nothing if it is none: then a peer made it, or another version
-std::optional<call_rule> rule_from(std::string_view text) {
+std::optional<call_rule> rule_from(std::string_view text) try {
   const auto object = model::parse_json<json>(text);
   if (!object.is_object())
     return std::nullopt;
   call_rule out;
-  const auto form = object.value("form", 0);
-  if (form < int(call_form::hermes) || form > int(call_form::mistral_named))
+  const auto& form = object.at("form");
+  if (!form.is_number_integer() || form < int(call_form::hermes)
+      || form > int(call_form::mistral_named))
     return std::nullopt;
-  out.form = static_cast<call_form>(form);
-  out.must = object.value("must", false);
-  out.many = object.value("many", true);
-  for (const json& t : object.value("tools", json::array())) {
+  out.form = static_cast<call_form>(form.get<int>());
+  out.must = object.at("must").get<bool>();
+  out.many = object.at("many").get<bool>();
+  const auto& tools = object.at("tools");
+  if (!tools.is_array() || tools.empty())
+    return std::nullopt;
+  for (const json& t : tools) {
     call_rule::tool& to = out.tools.emplace_back();
-    to.name = t.value("name", "");
-    if (const auto at = t.find("schema"); at != t.end() && at->is_string())
-      to.schema = at->get<std::string>();
+    to.name = t.at("name").get<std::string>();
+    if (const auto& schema = t.at("schema"); !schema.is_null())
+      to.schema = schema.get<std::string>();
   }
   return out;
+} catch (const json::exception&) {
+  return std::nullopt;
 }
 
 /// A schema of a tool's parameters says "object", or nothing of a type.

@@ -60,6 +60,14 @@ void random_fields::settle(core::sampling_wish& x) {
 void random_fields::settle(core::serve_request& x) {
   x.chosen %= x.tokens.size() + 1;
   x.scored = x.scored && x.chosen == 0;
+  if (x.chosen > 0 || x.scored || x.rule)
+    x.pooled = core::pooling::none;
+}
+
+void random_fields::settle(core::row_pooling& x) {
+  if (x.how == core::pooling::none)
+    x.how = core::pooling::mean;
+  x.ends = x.ends || x.how == core::pooling::last;
 }
 
 void random_fields::settle(core::serve_row& x) {
@@ -68,6 +76,8 @@ void random_fields::settle(core::serve_row& x) {
   x.guesses %= x.tokens.size();
   if (core::logits_of(x) > x.tokens.size())
     x.scores.reset();
+  if (x.choice || x.scores || x.guesses > 0)
+    x.pooled.reset();
 }
 
 } // namespace shoal::tests

@@ -118,6 +118,7 @@ private:
   static void settle(core::view& x);
   static void settle(core::sampling_wish& x);
   static void settle(core::serve_request& x);
+  static void settle(core::row_pooling& x);
   static void settle(core::serve_row& x);
 
   std::mt19937_64& engine_;

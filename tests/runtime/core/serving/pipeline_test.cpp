@@ -181,15 +181,35 @@ BOOST_AUTO_TEST_CASE(a_text_goes_on_where_its_client_asks_again) {
 
 BOOST_AUTO_TEST_CASE(known_texts_have_a_limit) {
   known_texts k;
-  const std::vector<token_id> long_text(known_texts::tokens_max / 2);
+  const auto of = [](std::uint64_t key, std::vector<token_id> prompt) {
+    text_source out;
+    out.key = key;
+    out.prompt = std::move(prompt);
+    return out;
+  };
+  const std::vector<token_id> long_text(known_texts::bytes_max / 9);
   for (std::uint64_t key = 1; key <= 3; ++key)
-    k.keep({key, {1, 2}, {}, {}, {}, {}}, long_text);
-  BOOST_TEST(k.tokens() <= known_texts::tokens_max);
-  BOOST_TEST(k.find({1, {1, 2}, {}, {}, {}, {}}).empty());
-  BOOST_TEST(k.find({3, {1, 2}, {}, {}, {}, {}}).size() == long_text.size());
-  BOOST_TEST(k.find({3, {1, 3}, {}, {}, {}, {}}).empty());
-  k.keep({0, {1}, {}, {}, {}, {}}, {5});
-  BOOST_TEST(k.find({0, {1}, {}, {}, {}, {}}).empty());
+    k.keep(of(key, {1, 2}), long_text);
+  BOOST_TEST(k.bytes() <= known_texts::bytes_max);
+  BOOST_TEST(k.find(of(1, {1, 2})).empty());
+  BOOST_TEST(k.find(of(3, {1, 2})).size() == long_text.size());
+  BOOST_TEST(k.find(of(3, {1, 3})).empty());
+  k.keep(of(0, {1}), {5});
+  BOOST_TEST(k.find(of(0, {1})).empty());
+  // A longer one takes the place of a shorter one.
+  const std::size_t before = k.bytes();
+  for (std::size_t length = 1; length <= 3; ++length)
+    k.keep(of(9, {1}), std::vector<token_id>(length));
+  BOOST_TEST(k.find(of(9, {1})).size() == 3u);
+  k.keep(of(9, {1}), {5});
+  BOOST_TEST(k.find(of(9, {1})).size() == 3u);
+  text_source ruled = of(10, {1});
+  ruled.rule = text_rule{rule_kind::regex, std::vector<std::byte>(1000)};
+  k.keep(ruled, {5});
+  BOOST_TEST(k.bytes() > before + 1000);
+  for (std::uint64_t key = 20; key < 20 + known_texts::texts_max; ++key)
+    k.keep(of(key, {1}), {5});
+  BOOST_TEST(k.find(ruled).empty());
 }
 
 /// The row waits for its rule while others go on; it comes again when the last stage
