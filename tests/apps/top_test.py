@@ -38,7 +38,7 @@ class Screen:
         self.slave = slave
         self.child = subprocess.Popen(
             [world.program, "top", *map(str, arguments)], cwd=world.folder,
-            env={**world.env, "TERM": "xterm-256color", **(env or {})},
+            env={**world.env, "TERM": "screen-256color", **(env or {})},
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         world.addCleanup(self.close)
@@ -158,7 +158,7 @@ class Top(Serving):
         screen.wait("sort by the next column")
         screen.type("?")
         # 40 columns: names and states, nothing beyond the edge.
-        screen.size(40, 20)
+        screen.size(40, 14)
         text = screen.until(lambda t: "more below" in t and "ben" in t
                             and "anna" in t and "Peers" in t)
         self.assertIn("2 up", text)
