@@ -33,8 +33,8 @@ struct clean_again {};
 /// After the end of a job, what its actor was fetching then has come by now.
 constexpr std::chrono::seconds clean_soon{2};
 
-/// Period in which the room on the disk for files of served models is measured, and
-/// in which the files of ended jobs that came late are removed, for a while.
+/// Period in which, while a model is served that was uploaded, the room on the disk for
+/// its files is measured; and after its end, files that came late are removed.
 struct look_at_disk {};
 constexpr std::chrono::seconds look_at_disk_every{15};
 constexpr int late_passes = 8;
@@ -163,6 +163,8 @@ private:
     }
     placed_.on_view(m);
     clean_if_ended();
+    if (serves_uploads())
+      look_at_the_disk_later();
     deliver_early();
     if (stopping_)
       drain_if_last();
@@ -222,13 +224,30 @@ private:
         ended.insert(entry.id);
     if (looked_ && ended == ended_)
       return;
+    const bool models_ended =
+      std::ranges::any_of(view_->jobs, [&](const core::job_entry& e) {
+        return was_uploaded(e) && ended.contains(e.id)
+               && !ended_.contains(e.id);
+      });
     ended_ = std::move(ended);
     clean();
+    delayed_send(this, 2 * blob_age_min, clean_again{});
+    if (!models_ended)
+      return;
     late_passes_ = late_passes;
     delayed_send(this, clean_soon, clean_again{});
-    delayed_send(this, 2 * blob_age_min, clean_again{});
+    look_at_the_disk_later();
+  }
+
+  void look_at_the_disk_later() {
     if (!std::exchange(looks_at_disk_, true))
       delayed_send(this, look_at_disk_every, look_at_disk{});
+  }
+
+  [[nodiscard]] bool serves_uploads() const {
+    return std::ranges::any_of(view_->jobs, [](const core::job_entry& e) {
+      return e.state == core::job_state::running && was_uploaded(e);
+    });
   }
 
   void clean() {
@@ -242,8 +261,11 @@ private:
   }
 
   void look_at_the_disk() {
-    delayed_send(this, look_at_disk_every, look_at_disk{});
-    if (late_passes_ > 0) {
+    looks_at_disk_ = false;
+    const bool late = late_passes_ > 0;
+    if (late || serves_uploads())
+      look_at_the_disk_later();
+    if (late) {
       --late_passes_;
       return clean();
     }

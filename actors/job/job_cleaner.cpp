@@ -114,13 +114,6 @@ public:
   }
 
 private:
-  /// Nothing but this job has to do with its files: it serves no checkpoints of a
-  /// job that trains.
-  static bool was_uploaded(const core::job_entry& j) {
-    return j.kind == core::job_kind::serve && j.versions.empty()
-           && j.origin_step == 0;
-  }
-
   fs::path folder() const { return node_.data_dir() / "jobs"; }
 
   /// Whether the name is "writing-<job>-<step>" of a running job.
@@ -230,6 +223,11 @@ private:
   std::set<core::job_id> kept_;
   digests needed_;
 };
+
+bool was_uploaded(const core::job_entry& entry) {
+  return entry.kind == core::job_kind::serve && entry.versions.empty()
+         && entry.origin_step == 0;
+}
 
 void remember_blobs(runtime::context& node, const core::job_entry& entry) {
   const fs::path folder = node.data_dir() / "jobs" / core::job_text(entry.id);

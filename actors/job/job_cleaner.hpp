@@ -39,6 +39,10 @@ inline constexpr std::size_t results_kept = 8;
 /// Younger blobs may belong to a submission in progress.
 inline constexpr std::chrono::seconds blob_age_min{60};
 
+/// Whether nothing but this job has to do with its files: it serves a model that was
+/// uploaded, no checkpoints of a job that trains.
+bool was_uploaded(const core::job_entry& entry);
+
 /// Records which blobs a job has from the beginning.
 void remember_blobs(runtime::context& node, const core::job_entry& entry);
 
