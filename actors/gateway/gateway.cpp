@@ -19,6 +19,7 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -36,7 +37,10 @@ constexpr std::size_t prompts_waiting_max = 1024;
 constexpr std::size_t prompt_bytes_waiting_max = 64u << 20;
 /// Streams of one request for embeddings: it may have more prompts than a
 /// pipeline's queue has places.
-constexpr std::size_t embeddings_at_once = 64;
+std::size_t embeddings_at_once(const served_model& m) {
+  constexpr std::size_t most = 64;
+  return std::clamp<std::size_t>(m.config().queue_max / 2, 1, most);
+}
 
 } // namespace
 } // namespace shoal::actors
@@ -559,7 +563,7 @@ private:
       request& r = at->second;
       if (r.asked == r.asks.size()
           || (r.asks[r.asked].pooled != core::pooling::none
-              && r.streams.size() >= embeddings_at_once))
+              && r.streams.size() >= embeddings_at_once(*r.model)))
         return;
       const core::stream_id s = ++last_;
       const std::size_t choice = r.asked++;

@@ -9,7 +9,6 @@
 #include "apps/remote/status_text.hpp"
 #include "apps/submit/run_submission.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
-#include "apps/train/model_folder.hpp"
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
@@ -76,7 +75,9 @@ model::status model_submission::send_folder(runtime::client& client) {
       passed.emplace(folder_, client, room_);
     }
     auto sent =
-      passes_ ? passed->list() : upload_weights(folder_, put_to(client));
+      passes_ ? passed->list() : upload_weights(folder_, put_to(client, [this] {
+                                                  return host_.goes_on();
+                                                }));
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;

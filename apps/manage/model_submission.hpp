@@ -12,6 +12,7 @@
 
 #include "apps/common/commands.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/train/model_folder.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/view.hpp"
@@ -41,6 +42,9 @@ public:
   /// @pre both outlive it
   model_submission(const serve_options& o, submission_host& host)
     : o_(o), host_(host) {}
+  ~model_submission() { let_go_of(folder_); }
+  model_submission(const model_submission&) = delete;
+  model_submission& operator=(const model_submission&) = delete;
 
   /// Finds the model of o.model, or downloads it, and checks its files.
   model::status read_folder();

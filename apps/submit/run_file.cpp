@@ -23,6 +23,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 namespace shoal::apps {
 
@@ -430,8 +431,9 @@ read_text(const runtime::run_config& run, const tokenizer_files& trained) {
 std::string user_at_host() {
   char host[65] = {}; // Linux allows 64 bytes
   ::gethostname(host, sizeof host - 1);
-  const passwd* user = ::getpwuid(::geteuid()); // commands have only one thread
-                                                // here
+  passwd entry{}, *user = nullptr;
+  std::vector<char> text(std::size_t{1} << 16);
+  ::getpwuid_r(::geteuid(), &entry, text.data(), text.size(), &user);
   return core::shown(
     (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
       + host,

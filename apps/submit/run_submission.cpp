@@ -28,9 +28,12 @@ check_text(const runtime::run_config& run, const model::corpus& text,
   return model::done{};
 }
 
-put_pieces put_to(runtime::client& client) {
-  return [&client](std::span<const std::span<const std::byte>> pieces,
-                   core::blob_digest& digest) -> model::status {
+put_pieces
+put_to(runtime::client& client, const std::function<bool()>& goes_on) {
+  return [&client, goes_on](std::span<const std::span<const std::byte>> pieces,
+                            core::blob_digest& digest) -> model::status {
+    if (goes_on && !goes_on())
+      return failure{"the upload was ended"};
     if (client.put_pieces(pieces, digest))
       return failure{client.text()};
     return model::done{};

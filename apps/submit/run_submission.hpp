@@ -30,7 +30,9 @@ check_text(const runtime::run_config& run, const model::corpus& text,
            const model::corpus_report& report);
 
 /// What `put` uploads to: the node's store.
-put_pieces put_to(runtime::client& client);
+/// @param goes_on  asked before each part of a file; false ends with an error
+put_pieces
+put_to(runtime::client& client, const std::function<bool()>& goes_on = {});
 
 /// Uploads initial weights or a checkpoint of `step`, or the trained tokenizer.
 /// @param from  a directory; empty: random weights

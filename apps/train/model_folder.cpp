@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -36,8 +37,8 @@ static bool has_ended(const std::filesystem::path& folder, std::int64_t step) {
 
 namespace {
 
-/// Folders that are removed when the process ends; those of killed ones when the next
-/// is made.
+/// Folders that are removed when nobody needs them, or when the process ends; those of
+/// killed ones when the next is made. Threads: any.
 class passing_folders {
 public:
   ~passing_folders() {
@@ -45,7 +46,17 @@ public:
     for (const auto& f : folders_)
       std::filesystem::remove_all(f.path, ignored);
   }
+  /// @param model  of make(), or any other folder, which stays
+  void let_go(const std::filesystem::path& model) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(folders_, [&](const passing& f) {
+      std::error_code ignored;
+      return f.path == model.parent_path()
+             && std::filesystem::remove_all(f.path, ignored) > 0;
+    });
+  }
   model::result<std::filesystem::path> make() {
+    const std::lock_guard lock(mutex_);
     std::error_code error;
     std::string name;
     try {
@@ -78,15 +89,20 @@ private:
     std::filesystem::path path;
     std::unique_ptr<runtime::data_dir_lock> lock;
   };
+  std::mutex mutex_;
   std::vector<passing> folders_;
 };
+
+passing_folders& unpacked_folders() {
+  static passing_folders folders;
+  return folders;
+}
 
 /// A GGUF file as a folder that goes with the process.
 model::result<std::filesystem::path>
 unpacked(const std::filesystem::path& file,
          const std::function<bool()>& goes_on) {
-  static passing_folders folders;
-  auto folder = folders.make();
+  auto folder = unpacked_folders().make();
   if (!folder)
     return folder.why();
   std::cerr << "shoal: making a directory of " << file.string() << ": "
@@ -105,6 +121,10 @@ unpacked(const std::filesystem::path& file,
 }
 
 } // namespace
+
+void let_go_of(const std::filesystem::path& model) {
+  unpacked_folders().let_go(model);
+}
 
 model::result<std::filesystem::path>
 model_in(const std::filesystem::path& model, const download_terms& terms) {

@@ -67,6 +67,8 @@ class Manage(Serving):
     def test_pages_of_other_servers(self):
         self.refuse(2, "node", "--http-cors", "https://a.example/x",
                     names=["--http-cors"])
+        self.refuse(2, "node", "--http-cors", "*", "--http-jobs",
+                    names=["--http-cors", "--api-keys"])
         process = self.node("--http-jobs", "--http-cors", "https://a.example")
         for origin, allowed in [("https://a.example", True),
                                 ("https://b.example", False)]:

@@ -442,6 +442,8 @@ class Page(Serving):
                 ("[x](https://a.b/c)", '<p><a href="https://a.b/c" target="_blank" '
                  'rel="noopener noreferrer nofollow">x</a></p>')):
             self.assertEqual(shown(text)[0], html)
+        self.assertEqual(shown("## a # b ##\n# c#\n~~~ c\nd\n~~~")[0],
+                         "<h5>a # b</h5><h4>c#</h4>" + shown("~~~ c\nd")[0])
         self.assertIn('<td class="right">2</td>',
                       shown("| a | b |\n|---|--:|\n| 1 | 2 |")[0])
         code = shown("```c\nif (a < b)\n  x;\n```\nend")
@@ -449,6 +451,7 @@ class Page(Serving):
         # Nothing takes long, and no text is lost.
         for text in ("*" * 20000, "[" * 20000, "> " * 5000, "`" * 9999 + "a",
                      "- " * 3000, "**a" * 5000, "_a " * 6000, "[a](" * 5000,
+                     "# a" + " " * 19000 + "b", "~" * 19000 + "`",
                      "|-" * 5000, "https://" * 2500, "\n".join("> " * i + "x"
                                                               for i in range(200))):
             begin = b.js("return performance.now()")

@@ -209,7 +209,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_kept_to_names_the_tool) {
     BOOST_REQUIRE(!made);
     BOOST_TEST(made.message().find("say") != std::string::npos);
   }
-  for (const char* text : {"", "7", "{}", R"({"form":9,"tools":[]})"})
+  // What a peer says may be anything.
+  const std::string before = R"({"form":1,"must":true,"many":true,"tools":)";
+  for (const std::string& text :
+       {std::string(), std::string("7"), std::string("{}"),
+        std::string(R"({"form":9,"tools":[]})"),
+        std::string(R"({"form":"x","must":true,"many":true,"tools":[]})"),
+        std::string(R"({"form":1e300,"must":true,"many":true,"tools":[]})"),
+        before + "[]}", before + "[1]}", before + "{}}", before + "[{}]}",
+        before + R"([{"name":7,"schema":null}]})",
+        before + R"([{"name":"a","schema":7}]})"})
     BOOST_TEST(!compile_rule(openai::rule_of(core::rule_kind::calls, text)));
 }
 
