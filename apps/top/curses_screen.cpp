@@ -10,6 +10,7 @@
 #include <clocale>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace shoal::apps {
 namespace {
@@ -150,6 +151,10 @@ int curses_screen::rows() const {
 
 void curses_screen::show(const std::vector<text_line>& lines) {
   werase(stdscr);
+  // Which of its lines a terminal keeps when its size changes is its own affair.
+  const std::pair size(columns(), rows());
+  if (std::exchange(size_shown_, size) != size)
+    clearok(stdscr, TRUE);
   for (std::size_t row = 0; row < lines.size(); ++row) {
     wmove(stdscr, int(row), 0);
     for (const span_of_text& s : lines[row]) {

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::apps {
@@ -39,6 +40,7 @@ public:
 private:
   explicit curses_screen(void* screen);
   void* screen_;
+  std::pair<int, int> size_shown_{}; ///< columns, rows
 };
 
 } // namespace shoal::apps
