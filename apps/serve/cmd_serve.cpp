@@ -37,6 +37,9 @@ class serving final : private runtime::follow_handler, private submission_host {
 public:
   explicit serving(const serve_options& o) : o_(o) {}
 
+  /// Why it has failed; "": it has not.
+  const std::string& error() const noexcept { return error_; }
+
   int run() {
     std::error_code error;
     if (!hub_repository(o_.model).empty()) // a job may have such a name, too
@@ -110,7 +113,7 @@ private:
   }
 
   int fail(const std::string& text, int code = exit_failed) {
-    std::cerr << "shoal: " << text << "\n";
+    error_ = text;
     return code;
   }
 
@@ -252,7 +255,7 @@ private:
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   model_submission submission_{o_, *this};
-  std::string state_, cause_;
+  std::string state_, cause_, error_;
   bool ready_ = false, detached_ = false, stopping_ = false;
   bool unheard_ = false; ///< nobody was there to end the job
 };
@@ -260,8 +263,16 @@ private:
 } // namespace
 
 int run_serve(const serve_options& o) {
-  serving s(o);
-  return s.run();
+  int code = exit_done;
+  std::string error;
+  {
+    serving s(o);
+    code = s.run();
+    error = s.error();
+  } // all its lines are out
+  if (!error.empty())
+    std::cerr << "shoal: " << error << "\n";
+  return code;
 }
 
 } // namespace shoal::apps
