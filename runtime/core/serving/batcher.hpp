@@ -25,8 +25,8 @@
 //      is; it takes turns with the passes of all others.
 //
 // Fairness: among sequences of one priority, those whose clients have tokens already
-// (from here before they were preempted, or from elsewhere) go first: who reads
-// waits for less than who has not begun. Then prompts of the client with the least
+// (from here before they were preempted, or from elsewhere) go first: a pause in a
+// text is worse than a later beginning. Then prompts of the client with the fewest
 // tokens so far (start-time fair queueing: P. Goyal et al., SIGCOMM 1996); within
 // one client, in the order in which they came.
 //
