@@ -155,6 +155,19 @@ class Mistakes(World):
         self.refuse(2, "eval", "m", "--data", "a.jsonl", "--limit", 0,
                     names=["--limit"])
 
+    # Users who had set no length were told of one.
+    def test_a_short_context_shortens_the_sequences(self):
+        run = self.write("short.toml", TINY_RUN.replace("seq_len = 32\n", "")
+                         .replace("position_embeddings = 256",
+                                  "position_embeddings = 128"))
+        self.succeed("init", run, "--out", "short")
+        self.succeed("init", "--model.max_position_embeddings", 128,
+                     "--model.hidden_size", 64, "--out", "shorter")
+        self.succeed("plan", "--serve", run)
+        self.refuse(2, "init", run, "--training.seq_len", 129, "--out", "long",
+                    names=["training.seq_len (129)",
+                           "model.max_position_embeddings (128)"])
+
     def test_a_learning_rate_of_zero_is_said(self):
         said = self.succeed("train", self.tiny_run(), "--data",
                             self.write_text_files(), "--out", "still",

@@ -155,6 +155,12 @@ class OutFolder(World):
         self.leaves("", 2, *train, "--resume", "--overwrite",
                     names=["--resume", "--overwrite"])
 
+        # It named a file that there never was.
+        gone = self.run_shoal(*train, "--peer", "127.0.0.1:9")
+        self.assertEqual(gone.returncode, 1, gone.stderr)
+        self.assertNotIn("run.toml", gone.stdout + gone.stderr)
+        self.assertFalse((self.folder / "new/deep").exists())
+
     def test_a_new_run_leaves_the_old_one_whole(self):
         first = self.arguments("out")
         self.succeed(*first)
@@ -406,6 +412,8 @@ class OutFolder(World):
         self.submit()
         self.assertEqual(self.contents("outputs"), before)
         other = self.submit("--training.seed", 5)
+        self.leaves("text", 1, "attach", job, "--name", "one", "--out", "text",
+                    names=["text", "another --out"])
         self.attach(job, "out")
         self.assertTrue(json.loads(
             self.succeed("audit", "out", "--json"))["proven"])

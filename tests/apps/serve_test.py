@@ -42,6 +42,13 @@ class Serve(Serving):
         self.assertIn("shoal_requests_total", at.get("/metrics")[1])
         process.wait_line(lambda line: "completions" in line and "200" in line)
         process.wait_line(lambda line: "400: max_tokens: " in line)
+        # Also of what is refused before a model reads it.
+        for body, said in (('{"model": "tiny", "prompt": "x", '
+                            '"max_tokens": -5}', "400: max_tokens"),
+                           ("{", "400: "), ('{"model": "another", '
+                                            '"prompt": "x"}', "404: ")):
+            at.post(body)
+            process.wait_line(lambda line, said=said: said in line)
         self.assertEqual(process.end(signal.SIGINT), 130)
 
     def test_many_streams_share_a_small_cache(self):
