@@ -145,10 +145,11 @@ public:
                           std::vector<core::peer_id> holders,
                           std::function<void(std::error_code)> done) = 0;
 
-  /// Asks a peer whether its disk has a blob; `done` as that of fetch_blob. A peer that
-  /// does not answer has none.
-  virtual void has_blob(const core::blob_digest&, const core::peer_id&,
-                        std::function<void(bool)> done) {
+  /// Asks a peer whether its disk has a blob, and will keep it for this job for a while
+  /// (store::pledge); `done` as that of fetch_blob. A peer that does not answer has
+  /// none.
+  virtual void has_blob(const core::blob_digest&, core::job_id,
+                        const core::peer_id&, std::function<void(bool)> done) {
     const auto tell = std::move(done);
     tell(false);
   }

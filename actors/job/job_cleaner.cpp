@@ -47,7 +47,8 @@ public:
   pass(job_cleaner& all, const core::view& v, std::chrono::seconds age_min)
     : all_(all), node_(all.node_), age_min_(age_min),
       lists_(
-        [&v](core::job_id job) { return core::find_job(v, job) != nullptr; }) {
+        [&v](core::job_id job) { return core::find_job(v, job) != nullptr; }),
+      ended_([&v](core::job_id job) { return core::has_ended(v, job); }) {
     for (const core::job_entry& j : v.jobs)
       if (was_uploaded(j))
         uploaded_.insert(j.id);
@@ -208,7 +209,7 @@ private:
       // Nothing in memory is of a job that is still to be submitted.
       const bool is_young = !blobs.in_memory(d) && blobs.age(d) < age_min;
       if (is_young || blobs.claimed(d, lists_)
-          || blobs.remove_unless_pledged(d))
+          || blobs.remove_unless_pledged(d, ended_))
         gone = false;
     }
     return gone;
@@ -218,6 +219,7 @@ private:
   runtime::context& node_;
   std::chrono::seconds age_min_;
   const std::function<bool(core::job_id)> lists_; ///< whether the view does
+  const std::function<bool(core::job_id)> ended_; ///< as the view says
   std::set<core::job_id> uploaded_; ///< served models that were uploaded
   std::set<core::job_id> running_;
   std::set<core::job_id> kept_;

@@ -342,7 +342,7 @@ void file_keeper::remove_some(const look& found) {
   for (std::size_t i = 0; i < count; ++i)
     for (const peer_id& k : found.removable[i].second)
       node_.has_blob(
-        found.removable[i].first, k,
+        found.removable[i].first, job_, k,
         [this, all, file = found.removable[i].first, post = post_](bool yes) {
           std::vector<blob_digest> files;
           {
@@ -370,16 +370,19 @@ void file_keeper::remove(std::vector<blob_digest> files,
   }
   auto others = std::make_shared<core::view>(*view_);
   std::erase_if(others->jobs, [this](const auto& j) { return j.id == job_; });
+  const auto ended = [view = view_](core::job_id job) {
+    return core::has_ended(*view, job);
+  };
   node_.disk().submit(
     [node = &node_, needed = needed_, others, files = std::move(files), until,
-     share = share_](kernels::backend&) {
+     ended, share = share_](kernels::backend&) {
       std::set<blob_digest> wanted;
       if (needed)
         wanted = needed->of_others(*node, *others, core::island_id{});
       for (const blob_digest& f : files)
         if (!wanted.contains(f) && share->only_passes(f)
             && std::chrono::steady_clock::now() < until)
-          static_cast<void>(node->blobs().remove_unless_pledged(f));
+          static_cast<void>(node->blobs().remove_unless_pledged(f, ended));
     },
     [this, post = post_] {
       post([this] {

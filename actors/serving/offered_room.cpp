@@ -2,6 +2,7 @@
 #include "actors/serving/offered_room.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/job/job_cleaner.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/assignment.hpp"
 #include "runtime/core/view.hpp"
@@ -16,13 +17,14 @@ using core::blob_digest;
 
 namespace {
 
-/// Bytes on the disk of files of all served jobs of a view.
+/// Bytes on the disk of files of all served jobs of a view, and of uploaded models
+/// that have ended: these are about to be removed.
 std::uint64_t served_bytes(const core::view& v, runtime::store& blobs) {
   std::set<blob_digest> seen;
   std::uint64_t sum = 0;
   for (const core::job_entry& job : v.jobs) {
     if (job.kind != core::job_kind::serve
-        || job.state != core::job_state::running)
+        || (job.state != core::job_state::running && !was_uploaded(job)))
       continue;
     for (const core::model_version& version : core::served_versions(job)) {
       if (!blobs.contains(version.manifest))

@@ -243,8 +243,7 @@ bool model_submission::waits_for_room() {
     host_.say("the disk of this node is full, and files of the model have "
               "not gone on to other peers for "
               + std::to_string(room_said_after.count())
-              + " s: waiting (Ctrl-C: end). Files of jobs that have ended go "
-                "some minutes later; disk_bytes of `"
+              + " s: waiting (Ctrl-C: end). disk_bytes of `"
               + command_line("status --json", o_.at)
               + "` is the room of each peer");
   return host_.goes_on();

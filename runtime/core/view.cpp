@@ -18,6 +18,12 @@ const job_entry* find_job(const view& v, job_id id) {
   return at == v.jobs.end() ? nullptr : &*at;
 }
 
+bool has_ended(const view& v, job_id id) {
+  const job_entry* job = find_job(v, id);
+  return job != nullptr ? job->state != job_state::running
+                        : std::ranges::find(v.removed, id) != v.removed.end();
+}
+
 bool is_cut(const view& v, const peer_id& a, const peer_id& b) {
   return std::ranges::any_of(v.cuts, [&](const cut_pair& c) {
     return (c.low.peer == a && c.high.peer == b)

@@ -253,6 +253,8 @@ void fields(auto& v, of<view> auto& x) {
 /// @returns the member with this peer id, or nullptr.
 const member* find_member(const view& v, const peer_id& id);
 const job_entry* find_job(const view& v, job_id id);
+/// False for a job of which the view knows nothing: it may be a later one.
+bool has_ended(const view& v, job_id id);
 
 /// Whether the view lists these two, in either order, as cut from each other.
 bool is_cut(const view& v, const peer_id& a, const peer_id& b);

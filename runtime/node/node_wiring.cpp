@@ -217,11 +217,11 @@ void node_wiring::fetch_blob(const core::blob_digest& digest,
                          std::move(done));
 }
 
-void node_wiring::has_blob(const core::blob_digest& digest,
+void node_wiring::has_blob(const core::blob_digest& digest, core::job_id job,
                            const core::peer_id& peer,
                            std::function<void(bool)> done) {
   if (!closed_)
-    parts_.exchange->has(digest, peer, std::move(done));
+    parts_.exchange->has(digest, job, peer, std::move(done));
 }
 
 std::uint64_t node_wiring::blob_bytes_moved() const {

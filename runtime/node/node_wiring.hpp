@@ -200,8 +200,9 @@ public:
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;
-  void has_blob(const core::blob_digest& digest, const core::peer_id& peer,
-                std::function<void(bool)> done) override;
+  void
+  has_blob(const core::blob_digest& digest, core::job_id job,
+           const core::peer_id& peer, std::function<void(bool)> done) override;
   std::uint64_t blob_bytes_moved() const override;
   void released() override;
   void say(const std::string& line) override { host_.say(line); }

@@ -21,7 +21,8 @@ void blob_server::serve(const peer_id& from, const blob_request& request,
       a->chunk.number = request.number;
       a->chunk.digest = request.digest;
       a->chunk.offset = request.offset;
-      if (request.on_disk && !blobs->pledge(request.digest))
+      if (request.pledged_to != 0
+          && !blobs->pledge(request.digest, request.pledged_to))
         return;
       std::error_code error;
       const auto found = blobs->read(request.digest, error);

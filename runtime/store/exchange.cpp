@@ -227,7 +227,7 @@ bool state::ask(fetching& f) {
     while (by_link && f.plan == 0)
       f.plan = blob_plan(plans());
     const blob_request request{
-      ++numbers, f.digest, offset, bytes, by_link ? f.plan : 0, false};
+      ++numbers, f.digest, offset, bytes, by_link ? f.plan : 0, 0};
     f.in_flight.emplace(
       request.number,
       asked{request, now + blob_exchange::request_timeout, 1, now});
@@ -320,7 +320,8 @@ std::error_code state::check(const fetching& f, const blob_request& asked_for,
 void state::ask_whether(question q) {
   if (closed || questions.size() >= blob_exchange::waiting_max)
     return q.done(false);
-  const blob_request request{++numbers, q.is.request.digest, 0, 0, 0, true};
+  const blob_request request{++numbers, q.is.request.digest,    0, 0,
+                             0,         q.is.request.pledged_to};
   q.is = {request, now + blob_exchange::request_timeout, 1, now};
   const peer_id peer = q.peer;
   questions.emplace(request.number, std::move(q));
@@ -547,10 +548,11 @@ public:
     f->done.push_back(std::move(done));
     state_->post([f](state& s) { s.fetch(f); });
   }
-  void has(const blob_digest& digest, const peer_id& peer,
+  void has(const blob_digest& digest, core::job_id job, const peer_id& peer,
            std::function<void(bool)> done) override {
     question q{peer, {}, std::move(done)};
     q.is.request.digest = digest;
+    q.is.request.pledged_to = job;
     state_->post([q](state& s) { s.ask_whether(q); });
   }
   void

@@ -97,10 +97,12 @@ public:
   fetch(const core::blob_digest& digest, std::optional<std::uint64_t> bytes,
         std::vector<core::peer_id> holders, callback done) = 0;
 
-  /// Asks a peer whether its disk has a blob. `done` as that of fetch(); false as well if
-  /// the peer does not answer.
-  virtual void has(const core::blob_digest& digest, const core::peer_id& peer,
-                   std::function<void(bool)> done) = 0;
+  /// Asks a peer whether its disk has a blob, and will keep it for this job for a while
+  /// (store::pledge). `done` as that of fetch(); false as well if the peer does not
+  /// answer.
+  virtual void
+  has(const core::blob_digest& digest, core::job_id job,
+      const core::peer_id& peer, std::function<void(bool)> done) = 0;
 
   virtual void
   request_received(const core::peer_id& from, const blob_request& request) = 0;

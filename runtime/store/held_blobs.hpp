@@ -5,8 +5,8 @@
 // until the disk takes them; and those that only pass (store::stay_in_memory), until
 // someone lets go of them. Each kind has a limit of its own.
 //
-// A pledge is a promise to another peer to keep a blob on the disk for a while. The
-// peer removes its copy only within that time. So two peers that see different
+// A pledge is a promise to another peer to keep a blob on the disk for a while, for a
+// job that serves it. The peer removes its copy only within that time. So two peers that see different
 // keepers of a blob, and ask each other at once, cannot both remove it: each finds
 // its own pledge.
 //
@@ -21,10 +21,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
@@ -100,7 +102,7 @@ public:
     const std::lock_guard lock(mutex_);
     needed_.erase(d);
     passing_.erase(d);
-    pledges_.erase(d);
+    std::erase_if(pledges_, [&](const auto& p) { return p.first.first == d; });
     return held_.erase(d) > 0;
   }
   /// It is on the disk now. @returns false if it was removed in the meantime
@@ -125,15 +127,20 @@ public:
 
   using time = std::chrono::steady_clock::time_point;
 
-  void pledge(const digest& d, time now) {
+  void pledge(const digest& d, core::job_id job, time now) {
     const std::lock_guard lock(mutex_);
     std::erase_if(pledges_, [now](const auto& p) { return p.second <= now; });
-    pledges_[d] = now + store::pledged_for;
+    pledges_[{d, job}] = now + store::pledged_for;
   }
-  bool pledged(const digest& d, time now) const {
+  /// @param ended whether a job has ended
+  bool pledged(const digest& d, const std::function<bool(core::job_id)>& ended,
+               time now) const {
     const std::lock_guard lock(mutex_);
-    const auto found = pledges_.find(d);
-    return found != pledges_.end() && now < found->second;
+    for (auto at = pledges_.lower_bound({d, 0});
+         at != pledges_.end() && at->first.first == d; ++at)
+      if (now < at->second && !ended(at->first.second))
+        return true;
+    return false;
   }
 
 private:
@@ -150,7 +157,8 @@ private:
   std::set<digest> needed_;  ///< memory may hold these
   std::set<digest> passing_; ///< the disk must not
   std::map<digest, std::shared_ptr<const blob>> held_;
-  std::map<digest, time> pledges_; ///< until when
+  /// Until when, by blob and job.
+  std::map<std::pair<digest, core::job_id>, time> pledges_;
 };
 
 } // namespace shoal::runtime

@@ -244,17 +244,19 @@ public:
     return {};
   }
 
-  bool pledge(const blob_digest& digest) override {
+  bool pledge(const blob_digest& digest, core::job_id job) override {
     const std::lock_guard lock(pledging_);
-    if (!store::pledge(digest))
+    if (!store::pledge(digest, job))
       return false;
-    held_.pledge(digest, std::chrono::steady_clock::now());
+    held_.pledge(digest, job, std::chrono::steady_clock::now());
     return true;
   }
 
-  std::error_code remove_unless_pledged(const blob_digest& digest) override {
+  std::error_code remove_unless_pledged(
+    const blob_digest& digest,
+    const std::function<bool(core::job_id)>& ended) override {
     const std::lock_guard lock(pledging_);
-    return held_.pledged(digest, std::chrono::steady_clock::now())
+    return held_.pledged(digest, ended, std::chrono::steady_clock::now())
              ? make_error_code(std::errc::device_or_resource_busy)
              : remove(digest);
   }

@@ -105,14 +105,16 @@ public:
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   /// For another peer, which may remove its copy now: for pledged_for,
-  /// remove_unless_pledged() keeps this one.
+  /// remove_unless_pledged() keeps this one, unless that job has ended.
   /// @returns whether the disk has the blob
-  virtual bool pledge(const core::blob_digest& digest) {
+  virtual bool pledge(const core::blob_digest& digest, core::job_id) {
     return contains(digest) && !in_memory(digest);
   }
+  /// @param ended whether a job has ended, so that no pledge to it counts
   /// @returns std::errc::device_or_resource_busy if it is pledged
   [[nodiscard]] virtual std::error_code
-  remove_unless_pledged(const core::blob_digest& digest) {
+  remove_unless_pledged(const core::blob_digest& digest,
+                        const std::function<bool(core::job_id)>& /*ended*/) {
     return remove(digest);
   }
   /// A client has uploaded a blob, and may be about to submit a job with it

@@ -72,7 +72,9 @@ struct blob_request {
   std::uint32_t bytes = 0; ///< at most blob_chunk_bytes_max; over a link
                            ///< blob_piece_bytes_max
   std::uint64_t plan = 0;  ///< of the transfer over a link; 0: by a message
-  bool on_disk = false;    ///< what is only in memory counts as not found
+  /// The holder is to keep it on its disk for this job for a while (store::pledge);
+  /// what it has only in memory counts as not found. 0: for none.
+  core::job_id pledged_to = 0;
   friend bool operator==(const blob_request&, const blob_request&) = default;
 };
 void fields(auto& v, core::of<blob_request> auto& x) {
@@ -81,7 +83,7 @@ void fields(auto& v, core::of<blob_request> auto& x) {
   v("offset", x.offset, core::at_most(core::limits::bytes_max));
   v("bytes", x.bytes, core::at_most(blob_piece_bytes_max));
   v("plan", x.plan);
-  v("on_disk", x.on_disk);
+  v("pledged_to", x.pledged_to);
   v.must(errc::too_large,
          [&] { return x.plan != 0 || x.bytes <= blob_chunk_bytes_max; });
 }

@@ -34,8 +34,8 @@ public:
     }
     done(runtime::errc::not_found);
   }
-  void has(const core::blob_digest& digest, const core::peer_id& peer,
-           std::function<void(bool)> done) override {
+  void has(const core::blob_digest& digest, core::job_id,
+           const core::peer_id& peer, std::function<void(bool)> done) override {
     const runtime::store* at = store_of_(peer);
     done(at != nullptr && at->contains(digest));
   }

@@ -122,14 +122,16 @@ public:
     blobs_.erase(found);
     return {};
   }
-  bool pledge(const blob_digest& d) override {
+  bool pledge(const blob_digest& d, core::job_id job) override {
     if (!on_disk(d))
       return false;
-    held_.pledge(d, time());
+    held_.pledge(d, job, time());
     return true;
   }
-  std::error_code remove_unless_pledged(const blob_digest& d) override {
-    return keeps_pledges_ && held_.pledged(d, time())
+  std::error_code remove_unless_pledged(
+    const blob_digest& d,
+    const std::function<bool(core::job_id)>& ended) override {
+    return keeps_pledges_ && held_.pledged(d, ended, time())
              ? make_error_code(std::errc::device_or_resource_busy)
              : remove(d);
   }
@@ -180,8 +182,8 @@ struct peer final : test::still_context, weights_owner {
   std::filesystem::path data_dir() const override { return {}; }
   void fetch_blob(const blob_digest& digest, std::vector<peer_id> holders,
                   std::function<void(std::error_code)> done) override;
-  void has_blob(const blob_digest& digest, const peer_id& whom,
-                std::function<void(bool)> done) override;
+  void has_blob(const blob_digest& digest, core::job_id job,
+                const peer_id& whom, std::function<void(bool)> done) override;
 
   void say(const std::string&) override {}
   void unusable(const std::string& why) override { BOOST_ERROR(why); }
@@ -327,10 +329,10 @@ void peer::fetch_blob(const blob_digest& digest, std::vector<peer_id> holders,
   });
 }
 
-void peer::has_blob(const blob_digest& digest, const peer_id& whom,
-                    std::function<void(bool)> done) {
-  all.time.soon(2 * second, [this, digest, whom, done] {
-    const bool yes = all.of(whom).store.pledge(digest);
+void peer::has_blob(const blob_digest& digest, core::job_id job,
+                    const peer_id& whom, std::function<void(bool)> done) {
+  all.time.soon(2 * second, [this, digest, job, whom, done] {
+    const bool yes = all.of(whom).store.pledge(digest, job);
     all.time.soon(2 * second, [done, yes] { done(yes); });
   });
 }

@@ -21,7 +21,7 @@
 
 namespace shoal::transport::tls {
 
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 inline constexpr std::size_t proof_bytes = 60;
 inline constexpr std::size_t exporter_bytes = 32;
 

@@ -27,7 +27,7 @@ peer_id peer(std::uint8_t n) {
 class fake_exchange final : public runtime::blob_exchange {
 public:
   void use_links(runtime::blob_links&) override {}
-  void has(const core::blob_digest&, const peer_id&,
+  void has(const core::blob_digest&, core::job_id, const peer_id&,
            std::function<void(bool)> done) override {
     done(false);
   }

@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_peer_says_whether_its_disk_has_a_blob) {
   const auto digest = w.put(1, noise(10));
   const auto asked = [&](std::size_t peer, const blob_digest& d) {
     std::optional<bool> out;
-    w.nodes[0]->exchange->has(d, id_of(peer), [&](bool yes) { out = yes; });
+    w.nodes[0]->exchange->has(d, 7, id_of(peer), [&](bool yes) { out = yes; });
     w.settle();
     BOOST_TEST_REQUIRE(out.has_value());
     return *out;
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_peer_gets_nothing_under_the_plan_of_a_job) {
   world w(2);
   w.link();
   const auto digest = w.put(1, noise(3 * blob_exchange::piece_bytes));
-  blob_request r{1, digest, 0, blob_exchange::piece_bytes, 4711, false};
+  blob_request r{1, digest, 0, blob_exchange::piece_bytes, 4711, 0};
   w.nodes[1]->exchange->request_received(id_of(0), r);
   w.settle();
   BOOST_TEST(w.transfers.empty());

@@ -518,23 +518,27 @@ BOOST_AUTO_TEST_CASE(only_what_passes_is_let_go) {
   BOOST_TEST(s->list().size() == 2u);
 }
 
+bool none_ended(core::job_id) {
+  return false;
+}
+
 // Two peers that see different keepers of a blob could both remove it.
 BOOST_AUTO_TEST_CASE(a_pledged_blob_stays) {
   shoal::test::folder f;
   auto s = store::open(f.path);
   const blob_digest pledged = put(*s, "pledged"), other = put(*s, "other");
-  BOOST_TEST(s->pledge(pledged));
-  BOOST_TEST(!s->pledge(sha256(bytes_of("not here"))));
-  BOOST_TEST(
-    (s->remove_unless_pledged(pledged) == std::errc::device_or_resource_busy));
-  BOOST_TEST(!s->remove_unless_pledged(other));
+  BOOST_TEST(s->pledge(pledged, 1));
+  BOOST_TEST(!s->pledge(sha256(bytes_of("not here")), 1));
+  BOOST_TEST((s->remove_unless_pledged(pledged, none_ended)
+              == std::errc::device_or_resource_busy));
+  BOOST_TEST(!s->remove_unless_pledged(other, none_ended));
   BOOST_TEST(s->list() == std::vector{pledged});
   s->stay_in_memory(other);
   auto writer = s->write_of(other);
   blob_digest none{};
   BOOST_TEST(!writer->append(bytes_of("other")));
   BOOST_TEST(!writer->commit(none, other));
-  BOOST_TEST(!s->pledge(other)); // that is not on the disk
+  BOOST_TEST(!s->pledge(other, 1)); // that is not on the disk
 }
 
 /// It held the files of the next job on the uploading node for a minute.
@@ -542,10 +546,10 @@ BOOST_AUTO_TEST_CASE(a_pledge_ends_with_its_blob) {
   shoal::test::folder f;
   auto s = store::open(f.path);
   const blob_digest blob = put(*s, "of a job that ends");
-  BOOST_TEST(s->pledge(blob));
+  BOOST_TEST(s->pledge(blob, 1));
   BOOST_TEST(!s->remove(blob));
   BOOST_TEST((put(*s, "of a job that ends") == blob));
-  BOOST_TEST(!s->remove_unless_pledged(blob));
+  BOOST_TEST(!s->remove_unless_pledged(blob, none_ended));
 }
 
 BOOST_AUTO_TEST_CASE(files_under_way_are_told_from_those_that_are_whole) {
@@ -563,11 +567,26 @@ BOOST_AUTO_TEST_CASE(a_pledge_ends) {
   held_blobs held;
   const blob_digest blob{1};
   const held_blobs::time now{};
-  held.pledge(blob, now);
-  held.pledge(blob, now + std::chrono::seconds(1));
+  held.pledge(blob, 1, now);
+  held.pledge(blob, 1, now + std::chrono::seconds(1));
   const auto end = now + std::chrono::seconds(1) + store::pledged_for;
-  BOOST_TEST(held.pledged(blob, end - std::chrono::nanoseconds(1)));
-  BOOST_TEST(!held.pledged(blob, end));
+  BOOST_TEST(held.pledged(blob, none_ended, end - std::chrono::nanoseconds(1)));
+  BOOST_TEST(!held.pledged(blob, none_ended, end));
+}
+
+/// The files of a model that had ended held the room of the next one for a minute, on
+/// each peer that other peers had asked to keep them.
+BOOST_AUTO_TEST_CASE(a_pledge_ends_with_its_job) {
+  held_blobs held;
+  const blob_digest blob{1}, after{1, 1};
+  const held_blobs::time now{};
+  held.pledge(blob, 1, now);
+  held.pledge(after, 3, now);
+  const auto ended = [](core::job_id job) { return job == 1; };
+  BOOST_TEST(held.pledged(blob, none_ended, now));
+  BOOST_TEST(!held.pledged(blob, ended, now));
+  held.pledge(blob, 2, now); // the same files, for another job
+  BOOST_TEST(held.pledged(blob, ended, now));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_code) {

@@ -144,9 +144,8 @@ envelope random_message::any(std::size_t kind) {
   case 0:
     return link_credit{{engine_(), 3, 9}, fabric_kind(1 + below(4))};
   case 1:
-    return blob_request{engine_(), id<core::blob_digest>(),
-                        number(),  99,
-                        engine_(), below(2) == 0};
+    return blob_request{engine_(), id<core::blob_digest>(),      number(), 99,
+                        engine_(), below(2) == 0 ? 0 : engine_()};
   case 2:
     if (coin())
       return blob_chunk{engine_(), id<core::blob_digest>(), false, 0, 5000, {}};
