@@ -1,7 +1,7 @@
 // tests/runtime/model/text/file_test.cpp -- files that refer to missing parts,
 // and tokenizer_config.json.
 #include "runtime/core/text/shown.hpp"
-#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/models/json_view.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
 #include <boost/test/unit_test.hpp>
