@@ -2,6 +2,7 @@
 #include "runtime/model/text/normalizer.hpp"
 
 #include "runtime/core/text/utf8.hpp"
+#include "runtime/model/text/patterns/old_categories.hpp"
 
 namespace shoal::model::text {
 
@@ -72,8 +73,7 @@ bool is_chinese(char32_t code) {
 }
 
 bool is_dropped_by_bert(char32_t code) {
-  return code == 0 || code == 0xfffd
-         || (is_control(code) && code != '\t' && code != '\n' && code != '\r');
+  return code == 0 || code == 0xfffd || is_old_control(code);
 }
 
 std::string with_spaces_around_chinese(std::string_view text) {
@@ -137,7 +137,7 @@ struct applier {
     if (step.strip_accents) {
       if (status normal = (*this)(normal_form::nfd); !normal)
         return normal;
-      filter(text, cut_left, is_nonspacing_mark, itself);
+      filter(text, cut_left, is_old_nonspacing_mark, itself);
     }
     return step.lowercase ? (*this)(lowercase_step{}) : done{};
   }

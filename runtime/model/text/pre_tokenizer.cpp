@@ -5,6 +5,7 @@
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/normalizer.hpp"
+#include "runtime/model/text/patterns/old_categories.hpp"
 #include "runtime/model/text/patterns/unicode.hpp"
 
 #include <algorithm>
@@ -188,7 +189,7 @@ struct applier {
   status operator()(const punctuation_step& step) const {
     return cut(list, step.behaviour, false,
                [](std::string_view text, auto& parts) -> status {
-                 find_characters(text, is_punctuation, parts);
+                 find_characters(text, is_old_punctuation, parts);
                  return done{};
                });
   }

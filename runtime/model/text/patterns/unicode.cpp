@@ -116,24 +116,6 @@ bool is_mark(char32_t code) {
   return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
 }
 
-bool is_nonspacing_mark(char32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_MN;
-}
-
-bool is_punctuation(char32_t code) {
-  if (code < 0x80)
-    return (code >= '!' && code <= '/') || (code >= ':' && code <= '@')
-           || (code >= '[' && code <= '`') || (code >= '{' && code <= '~');
-  const auto c = category(code);
-  return c >= UTF8PROC_CATEGORY_PC && c <= UTF8PROC_CATEGORY_PO;
-}
-
-bool is_control(char32_t code) {
-  const auto c = category(code);
-  return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF
-         || c == UTF8PROC_CATEGORY_CO;
-}
-
 std::size_t grapheme_end(std::string_view text, std::size_t first) {
   std::size_t end = first;
   char32_t last = core::next_code(text, end);

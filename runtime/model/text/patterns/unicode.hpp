@@ -31,11 +31,6 @@ bool is_decimal(char32_t code); ///< Nd
 bool is_letter(char32_t code);  ///< L
 bool is_cased(char32_t code);   ///< Lu, Ll, Lt
 bool is_mark(char32_t code);    ///< M
-bool is_nonspacing_mark(char32_t code); ///< Mn
-/// P, or one of ASCII's signs (which Unicode counts as symbols): $+<=>^`|~
-bool is_punctuation(char32_t code);
-/// Cc, Cf, Co: what a text is better without, apart from white space.
-bool is_control(char32_t code);
 /// Neither C nor Z, or a space: what Python's repr() writes as it is.
 bool is_printable(char32_t code);
 
