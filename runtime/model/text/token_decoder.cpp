@@ -326,6 +326,7 @@ text_stream::text_stream(const token_decoder& decoder)
 
 std::string text_stream::push(std::string_view token) {
   std::string out;
+  goes_on_ = false;
   if (hold_)
     held_.emplace_back(token);
   else
@@ -384,8 +385,12 @@ void text_stream::pass(std::size_t step, std::string text,
       text = bytes_of_run(step, false);
       if (text.empty())
         return;
-    } else if (!own.pending.empty()) {
-      pass(step + 1, bytes_of_run(step, true), bytes_max, out);
+      goes_on_ = std::exchange(own.started, true);
+    } else {
+      goes_on_ = std::exchange(own.started, false);
+      if (!own.pending.empty())
+        pass(step + 1, bytes_of_run(step, true), bytes_max, out);
+      goes_on_ = false;
     }
   } else if (const auto* strip = std::get_if<strip_decoding>(&what)) {
     if (!fused_[step]) {
@@ -404,8 +409,9 @@ void text_stream::pass(std::size_t step, std::string text,
   } else if (const auto* replace = std::get_if<replace_step>(&what)) {
     text = replaced(*replace, bytes_max, std::move(text));
   } else if (const auto* space = std::get_if<metaspace_step>(&what)) {
-    text = with_spaces(*space, text, !own.started);
+    own.first = goes_on_ ? own.first : !own.started;
     own.started = true;
+    text = with_spaces(*space, text, own.first);
   } else if (const auto* word = std::get_if<word_piece_decoding>(&what)) {
     text = word_piece_text(*word, text, !own.started);
     own.started = true;
@@ -419,6 +425,7 @@ void text_stream::end(std::size_t step, std::string& out) {
   if (!states_[step].pending.empty()) {
     std::string rest = bytes_of_run(step, true);
     const std::size_t bytes_max = grown_bytes_max(rest.size());
+    goes_on_ = std::exchange(states_[step].started, false);
     pass(step + 1, std::move(rest), bytes_max, out);
   }
   end(step + 1, out);

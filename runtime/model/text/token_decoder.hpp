@@ -83,7 +83,8 @@ private:
   /// The state of step i between tokens.
   struct state {
     std::string pending;  ///< bytes that are not a whole character yet
-    bool started = false; ///< a token has passed
+    bool started = false; ///< a token has passed; bytes: a part of the run has
+    bool first = false;   ///< the last one was the first
     std::size_t cut = 0;  ///< characters that were stripped at the start
     bool cutting = true;
   };
@@ -98,6 +99,7 @@ private:
   std::vector<bool> fused_;       ///< the step sees one text in parts
   std::vector<std::string> held_; ///< all tokens, if only the end can decide
   bool hold_ = false;
+  bool goes_on_ = false; ///< what is passed on is more of the text before it
 };
 
 } // namespace shoal::model::text

@@ -20,16 +20,18 @@ import unicodedata
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "golden"
 SKIPPED = 77
-# Characters of which the package knows other properties than we (README of the
-# room): newer than Unicode 14, or of older tables.
-NEWEST = [c for c in map(chr, range(0x110000))
-          if unicodedata.category(c) not in ("Cn", "Cs")]
-MARKS = [c for c in NEWEST if unicodedata.combining(c)
-         and unicodedata.ucd_3_2_0.combining(c)]
-# Their ages differ between tables: normal forms and marks of Unicode 9 and later.
-AGES = {c for c in NEWEST if unicodedata.ucd_3_2_0.category(c) == "Cn"
+OLD = unicodedata.ucd_3_2_0
+# Characters newer than Unicode 14 are none for us (README of the room), and this
+# Python may know them: then only old ones.
+KNOWS_14 = int(unicodedata.unidata_version.split(".")[0]) <= 14
+KNOWN = [c for c in map(chr, range(0x110000))
+         if unicodedata.category(c) not in ("Cn", "Cs")
+         and (KNOWS_14 or OLD.category(c) != "Cn")]
+MARKS = [c for c in KNOWN if OLD.combining(c)]
+# The package has older tables for normal forms and for marks.
+AGES = {c for c in KNOWN if OLD.category(c) == "Cn"
         and (unicodedata.category(c)[0] == "M" or unicodedata.decomposition(c))}
-PLANES = [c for c in NEWEST if c not in AGES]
+PLANES = [c for c in KNOWN if c not in AGES]
 BLOCKS = [(0x20, 0x7f), (0xa0, 0x180), (0x370, 0x530), (0x590, 0x700),
           (0x900, 0xa00), (0xe00, 0xe80), (0x1100, 0x1200), (0x2000, 0x2070),
           (0x2100, 0x2200), (0x2460, 0x2500), (0x3040, 0x3100),
@@ -37,7 +39,8 @@ BLOCKS = [(0x20, 0x7f), (0xa0, 0x180), (0x370, 0x530), (0x590, 0x700),
           (0xff00, 0xfff0), (0x1d400, 0x1d500), (0x1f300, 0x1f700),
           (0x20000, 0x20100), (0xe0000, 0xe0080), (0xfff0, 0x10000)]
 BLOCKS = [[c for c in map(chr, range(*b)) if c not in AGES
-           and unicodedata.category(c) != "Cn"] for b in BLOCKS]
+           and (OLD if not KNOWS_14 else unicodedata).category(c) != "Cn"]
+          for b in BLOCKS]
 EMOJI = ["\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\u2764\ufe0f",
          "\U0001f44d\U0001f3fd", "\u00a9\u200d\u00ae", "1\ufe0f\u20e3"]
 ODD = ["\0", "\ufffd", "\ufeff", "\uffff", "\U0010ffff", "\x1b", "\x7f", "\x85",
