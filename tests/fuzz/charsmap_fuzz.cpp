@@ -25,8 +25,8 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
     return 0;
   for (const std::string& text :
        {shoal::core::replace_broken(all.substr(cut)),
-        std::string("a\u00e9e\u0301\r\n\u1100\u1161\U0001f600\u200d\u00a9\0x",
-                    31)}) {
+        std::string("a\u00e9e\u0301\r\n\u1100\u1161\U0001f600\u200d\u00a9")
+          + '\0' + 'x'}) {
     const std::size_t bytes_max = grown_bytes_max(text.size());
     std::string once = text, again = text;
     const bool fits = bool(made->apply(once, bytes_max));
