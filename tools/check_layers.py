@@ -47,7 +47,7 @@ FLOORS = [
     ["runtime/core/training/job/state"],
     ["runtime/core/training/job", "runtime/model/config", "runtime/model/files",
      "runtime/model/text/patterns", "runtime/discovery"],
-    ["runtime/model"],
+    ["runtime/model", "runtime/model/text/models"],
     ["runtime/model/text"],
     ["runtime/model/data", "runtime/model/jinja/values",
      "runtime/model/text/trainer"],

@@ -10,7 +10,7 @@
 #include "runtime/files/json.hpp"
 #include "runtime/model/hf/generation_config.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/model/text/bpe.hpp" // vocabulary_tokens_max
+#include "runtime/model/text/models/vocabulary.hpp" // vocabulary_tokens_max
 #include "runtime/model/text/tokenizer.hpp"
 #include "runtime/model/text/trainer/bpe_trainer.hpp"
 #include "runtime/model/units.hpp"

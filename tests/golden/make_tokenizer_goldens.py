@@ -27,6 +27,8 @@ import sys
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models,
                         normalizers, pre_tokenizers, processors, trainers)
 
+from other_tokenizers import FAMILIES
+
 GPT4_STYLE = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s|"
               r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 LLAMA3 = GPT4_STYLE % r"\p{N}{1,3}"
@@ -357,8 +359,10 @@ def main():
           json.loads(trained(texts, 700, 2).to_str()))
     write(folder / "qwen2.json",
           json.loads(trained(texts, 700, 2, "qwen2").to_str()))
-    for make in (gpt2, llama2, llama3, mistral, qwen2, gemma2, odd, unknowns):
-        t, config = make()
+    bpe = (gpt2, llama2, llama3, mistral, qwen2, gemma2, odd, unknowns)
+    for make in bpe + FAMILIES:
+        t, config = (make() if make in bpe else
+                     (make(TRAIN.splitlines(keepends=True)), None))
         folder = root / make.__name__
         folder.mkdir(exist_ok=True)
         write(folder / "tokenizer.json", json.loads(t.to_str()))

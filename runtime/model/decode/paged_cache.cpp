@@ -226,7 +226,6 @@ private:
   /// @param last  how many of a sequence's last rows are wanted
   wanted_rows wanted_of(std::size_t row_batch::sequence::*last_rows) const {
     wanted_rows out;
-    auto& [wanted, count] = out;
     each_piece([&](const row_batch::sequence& s, std::size_t row,
                    std::size_t at, std::size_t rows) {
       const std::size_t skipped = s.rows - s.*last_rows;
@@ -235,11 +234,11 @@ private:
       const std::size_t last = at + rows;
       if (first == last)
         return;
-      count += last - first;
-      if (!wanted.empty() && wanted.back().last == first)
-        wanted.back().last = last;
+      out.count += last - first;
+      if (!out.ranges.empty() && out.ranges.back().last == first)
+        out.ranges.back().last = last;
       else
-        wanted.push_back({first, last});
+        out.ranges.push_back({first, last});
     });
     return out;
   }

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "runtime/core/text/text_range.hpp"
-#include "runtime/model/text/bpe.hpp"
+#include "runtime/model/text/models/vocabulary.hpp"
 #include "runtime/model/text/normalizer.hpp"
 
 #include <array>

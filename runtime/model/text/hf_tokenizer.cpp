@@ -5,6 +5,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/model/text/added_tokens.hpp"
+#include "runtime/model/text/models/token_model.hpp"
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
 
@@ -17,11 +18,12 @@ struct tokenizer_parts {
   normalizer normal;
   added_tokens added;
   pre_tokenizer split;
-  bpe model;
+  token_model model;
   post_processor around;
   token_decoder decoder;
   std::vector<std::string> texts; ///< of each id, as the decoder takes it
   std::vector<char> kinds;        ///< of each id, as below
+  std::vector<bool> specials;     ///< by id: kinds has `special`
   std::unordered_map<std::string, token_id> added_ids;
   std::optional<token_id> bos;
   std::optional<token_id> eos;
@@ -73,6 +75,7 @@ void index_ids(tokenizer_parts& parts) {
     if (parts.kinds[id] == tokenizer_parts::plain
         && special.contains(parts.texts[id]))
       parts.kinds[id] = tokenizer_parts::special;
+    parts.specials.push_back(parts.kinds[id] == tokenizer_parts::special);
   }
 }
 
@@ -122,7 +125,7 @@ void read_parts(const json_view& file, tokenizer_parts& parts) {
   parts.normal = normalizer::parse(file["normalizer"]);
   parts.split = pre_tokenizer::parse(file["pre_tokenizer"]);
   parts.decoder = token_decoder::parse(file["decoder"]);
-  parts.model = bpe::parse(file["model"], parts.notices);
+  parts.model = token_model::parse(file["model"], parts.notices);
   if (!file.ok())
     return;
   parts.added = added_tokens::parse(file["added_tokens"], parts.model.tokens(),
@@ -258,6 +261,8 @@ result<std::vector<std::string>> hf_tokenizer::token_bytes() const {
 
 struct encoder::memory {
   word_cache words;
+  /// Of texts that must not become special tokens.
+  std::optional<word_cache> foreign_words;
   piece_list list;
 };
 
@@ -321,9 +326,17 @@ encoder::encode(std::string_view raw, bool add_special,
       list.pieces.assign(1, {0, list.text.size(), at_start});
       if (status split = parts.split.apply(list); !split)
         return split.why();
+      // A vocabulary may have the texts of special tokens, and Unigram and
+      // WordPiece would find them in any text.
+      const bool bans = std::ranges::any_of(inside, [&](const auto& r) {
+        return r.first < inner.last && inner.first < r.last;
+      });
+      if (bans && !memory_->foreign_words)
+        memory_->foreign_words.emplace();
+      word_cache& words = bans ? *memory_->foreign_words : memory_->words;
       for (const piece& p : list.pieces) {
-        if (status encoded =
-              parts.model.encode(list.of(p), memory_->words, ids);
+        if (status encoded = parts.model.encode(
+              list.of(p), words, ids, bans ? &parts.specials : nullptr);
             !encoded)
           return encoded.why();
       }

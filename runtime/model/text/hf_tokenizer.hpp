@@ -1,10 +1,11 @@
 // runtime/model/text/hf_tokenizer.hpp -- tokenizer.json: text to ids and back.
 //
 // The tokenizers of the families gpt2, llama, mistral, mixtral, qwen2, qwen3,
-// qwen3_moe and gemma2, as the package `tokenizers` runs them:
+// qwen3_moe and gemma2 (BPE), of T5, XLM-RoBERTa and ALBERT (Unigram) and of
+// BERT (WordPiece), as the package `tokenizers` runs them:
 //
 //   text -> added tokens -> normalizer -> added tokens -> pre-tokenizer
-//        -> BPE, piece by piece -> post-processor -> ids
+//        -> model, piece by piece -> post-processor -> ids
 //   ids  -> texts of tokens -> decoder -> text
 //
 // Invalid UTF-8 in a text counts as U+FFFD, one for each maximal broken part,
@@ -13,8 +14,10 @@
 // Units:   sizes in bytes. Ids are those of the file.
 // Threads: hf_tokenizer is immutable and cheap to copy; an encoder and a
 //          decode_stream belong to one thread each.
-// Cost:    encode O(n log n) in the longest word, otherwise O(n); memory 3 to 5
-//          times the text, 50 bytes per character of the longest word.
+// Cost:    encode O(n log n) in the longest word (BPE) or O(n) times the bytes of
+//          the longest token (models/vocabulary.hpp limits them), otherwise O(n);
+//          memory 3 to 5 times the text, 50 bytes per character of the longest
+//          word.
 // Errors:  a failure names the file, the key and the error. Settings of the
 //          file that are not supported (dropout, truncation, padding) give a
 //          notice.

@@ -8,8 +8,8 @@
 // Errors: parse: an unknown type, or a token without ids, is named.
 #pragma once
 
-#include "runtime/model/text/bpe.hpp"
-#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/models/json_view.hpp"
+#include "runtime/model/text/models/vocabulary.hpp"
 
 #include <vector>
 

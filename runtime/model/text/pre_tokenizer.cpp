@@ -5,6 +5,7 @@
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/normalizer.hpp"
+#include "runtime/model/text/patterns/old_categories.hpp"
 #include "runtime/model/text/patterns/unicode.hpp"
 
 #include <algorithm>
@@ -58,6 +59,24 @@ void find_characters(std::string_view text, Condition is,
   }
   if (done_to < text.size())
     into.push_back({done_to, text.size(), false});
+}
+
+/// Runs of word characters, of white space (the matches) and of others.
+void find_words(std::string_view text, std::vector<text_part>& into) {
+  enum class kind { word, space, other };
+  std::optional<kind> last;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t first = at;
+    const char32_t code = core::next_code(text, at);
+    const kind is = is_word(code)    ? kind::word
+                    : is_space(code) ? kind::space
+                                     : kind::other;
+    if (last == is)
+      into.back().last = at;
+    else
+      into.push_back({first, at, is == kind::space});
+    last = is;
+  }
 }
 
 /// Cuts every piece into the parts that `parts_of` appends to its argument.
@@ -160,11 +179,24 @@ struct applier {
                  return done{};
                });
   }
+  status operator()(whitespace_step) const {
+    return cut(list, split_behaviour::removed, false,
+               [](std::string_view text, auto& parts) -> status {
+                 find_words(text, parts);
+                 return done{};
+               });
+  }
+  status operator()(const punctuation_step& step) const {
+    return cut(list, step.behaviour, false,
+               [](std::string_view text, auto& parts) -> status {
+                 find_characters(text, is_old_punctuation, parts);
+                 return done{};
+               });
+  }
 };
 
-std::optional<split_behaviour> behaviour_of(std::string_view name) {
-  if (name == "Isolated")
-    return split_behaviour::isolated;
+split_behaviour behaviour_of(const json_view& from) {
+  const std::string_view name = from.string();
   if (name == "Removed")
     return split_behaviour::removed;
   if (name == "MergedWithPrevious")
@@ -173,7 +205,9 @@ std::optional<split_behaviour> behaviour_of(std::string_view name) {
     return split_behaviour::merged_with_next;
   if (name == "Contiguous")
     return split_behaviour::contiguous;
-  return std::nullopt;
+  if (name != "Isolated")
+    from.fail("is no known behavior");
+  return split_behaviour::isolated;
 }
 
 } // namespace
@@ -205,14 +239,15 @@ std::vector<text_part> split_parts(std::vector<text_part> parts,
   return parts;
 }
 
+static bool is_one_character(std::string_view text) {
+  std::size_t one = 0;
+  return !text.empty() && (core::next_code(text, one), one) == text.size();
+}
+
 metaspace_step parse_metaspace(const json_view& from) {
   metaspace_step step;
   step.replacement = from["replacement"].string();
-  std::size_t one = 0;
-  if (from.ok()
-      && (step.replacement.empty()
-          || (core::next_code(step.replacement, one), one)
-               != step.replacement.size()))
+  if (from.ok() && !is_one_character(step.replacement))
     from["replacement"].fail("is not one character");
   const json_view scheme = from["prepend_scheme"];
   if (!scheme.is_null()) {
@@ -260,18 +295,33 @@ void pre_tokenizer::add(const json_view& from, int depth) {
     steps_.emplace_back(std::move(step));
   } else if (type == "Split") {
     auto pattern = parse_pattern(from["pattern"]);
-    const auto behaviour = behaviour_of(from["behavior"].string());
+    const auto behaviour = behaviour_of(from["behavior"]);
     const bool invert = from["invert"].boolean(false);
-    if (!behaviour)
-      from["behavior"].fail("is no known behavior");
-    if (pattern && behaviour)
-      steps_.emplace_back(split_step{*pattern, *behaviour, invert});
+    if (pattern)
+      steps_.emplace_back(split_step{*pattern, behaviour, invert});
   } else if (type == "Metaspace") {
     steps_.emplace_back(parse_metaspace(from));
   } else if (type == "Digits") {
     steps_.emplace_back(digits_step{from["individual_digits"].boolean()});
   } else if (type == "WhitespaceSplit") {
     steps_.emplace_back(whitespace_split_step{});
+  } else if (type == "Whitespace") {
+    steps_.emplace_back(whitespace_step{});
+  } else if (type == "BertPreTokenizer") {
+    steps_.emplace_back(whitespace_split_step{});
+    steps_.emplace_back(punctuation_step{});
+  } else if (type == "Punctuation") {
+    punctuation_step step;
+    if (const json_view behaviour = from["behavior"]; !behaviour.is_null())
+      step.behaviour = behaviour_of(behaviour);
+    steps_.emplace_back(step);
+  } else if (type == "CharDelimiterSplit") {
+    const std::string_view delimiter = from["delimiter"].string();
+    if (from.ok() && !is_one_character(delimiter))
+      from["delimiter"].fail("is not one character");
+    if (from.ok())
+      steps_.emplace_back(
+        split_step{*regex::literal(delimiter), split_behaviour::removed});
   } else {
     from["type"].fail("the pre_tokenizer \"" + std::string(type)
                       + "\" is not supported");

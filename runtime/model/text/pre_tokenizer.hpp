@@ -1,7 +1,7 @@
 // runtime/model/text/pre_tokenizer.hpp -- "pre_tokenizer": cuts text into pieces.
 //
-// ByteLevel, Split, Metaspace, Digits, WhitespaceSplit and Sequence of them.
-// Tokens never cross the border of a piece. Pieces are ranges of one text,
+// ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit,
+// BertPreTokenizer, CharDelimiterSplit and Sequence of them. Tokens never cross the border of a piece. Pieces are ranges of one text,
 // which a step may also rewrite. Immutable: safe from several threads.
 //
 // Cost:   one pass over the text for each step.
@@ -9,7 +9,7 @@
 //         that grows beyond grown_bytes_max (regex.hpp).
 #pragma once
 
-#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/models/json_view.hpp"
 #include "runtime/model/text/patterns/regex.hpp"
 
 #include <variant>
@@ -70,9 +70,14 @@ struct digits_step {
   bool individual = false;
 };
 struct whitespace_split_step {};
+/// Words, and runs of other characters; white space is removed.
+struct whitespace_step {};
+struct punctuation_step {
+  split_behaviour behaviour = split_behaviour::isolated;
+};
 using pre_tokenizer_step =
   std::variant<split_step, byte_level_step, metaspace_step, digits_step,
-               whitespace_split_step>;
+               whitespace_split_step, whitespace_step, punctuation_step>;
 
 class pre_tokenizer {
 public:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace shoal::model::text {
 
@@ -66,6 +67,41 @@ with_spaces(const metaspace_step& step, std::string_view text, bool first) {
     }
   }
   return out;
+}
+
+void replace_each(std::string& text, std::string_view from,
+                  std::string_view with) {
+  std::string out;
+  std::size_t done_to = 0;
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, done_to)) {
+    out.append(text, done_to, at - done_to);
+    out += with;
+    done_to = at + from.size();
+  }
+  if (done_to != 0)
+    text = out.append(text, done_to);
+}
+
+std::string word_piece_text(const word_piece_decoding& step,
+                            std::string_view token, bool first) {
+  std::string text(token);
+  if (!first) {
+    if (token.starts_with(step.prefix))
+      text.erase(0, step.prefix.size());
+    else
+      text.insert(0, 1, ' ');
+  }
+  if (!step.cleanup)
+    return text;
+  // One after the other: what an earlier one makes, a later one finds.
+  constexpr std::pair<std::string_view, std::string_view> rules[] = {
+    {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+    {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, with] : rules)
+    replace_each(text, from, with);
+  return text;
 }
 
 std::string
@@ -135,6 +171,11 @@ struct whole_applier {
     }
     return all;
   }
+  texts operator()(const word_piece_decoding& step, texts all) const {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = word_piece_text(step, all[i], i == 0);
+    return all;
+  }
   texts operator()(const metaspace_step& step, texts all) const {
     for (std::size_t i = 0; i < all.size(); ++i)
       all[i] = with_spaces(step, all[i], i == 0);
@@ -146,6 +187,24 @@ bool fuses(const decoder_step& step) {
   return std::holds_alternative<fuse_decoding>(step)
          || std::holds_alternative<byte_level_decoding>(step);
 }
+
+/// What the steps before one have done to the texts.
+struct passed_steps {
+  bool fused = false; ///< there is one text, which comes in parts
+  bool bytes = false; ///< a run of bytes is one text, which comes in parts
+
+  void add(const decoder_step& step) {
+    fused = fused || fuses(step);
+    bytes = bytes || std::holds_alternative<byte_fallback_decoding>(step);
+  }
+  /// Whether a step does the same to a text in parts as to the whole.
+  bool allow_parts(const decoder_step& step) const {
+    if (std::holds_alternative<word_piece_decoding>(step))
+      return !fused && !bytes;
+    const auto* strip = std::get_if<strip_decoding>(&step);
+    return !fused || fuses(step) || (strip != nullptr && strip->stop == 0);
+  }
+};
 
 } // namespace
 
@@ -192,6 +251,9 @@ void token_decoder::add(const json_view& from, int depth) {
       steps_.emplace_back(replace_step{*pattern, std::string(content)});
   } else if (type == "Metaspace") {
     steps_.emplace_back(parse_metaspace(from));
+  } else if (type == "WordPiece") {
+    steps_.emplace_back(word_piece_decoding{
+      std::string(from["prefix"].string()), from["cleanup"].boolean()});
   } else {
     from["type"].fail("the decoder \"" + std::string(type)
                       + "\" is not supported");
@@ -213,12 +275,11 @@ std::string token_decoder::decode(std::vector<std::string> tokens) const {
 }
 
 bool token_decoder::is_by_token() const {
-  bool fused = false;
+  passed_steps before;
   for (const decoder_step& step : steps_) {
-    const auto* strip = std::get_if<strip_decoding>(&step);
-    if (fused && !fuses(step) && (strip == nullptr || strip->stop != 0))
+    if (!before.allow_parts(step))
       return false;
-    fused = fused || fuses(step);
+    before.add(step);
   }
   return given_;
 }
@@ -235,6 +296,8 @@ std::string token_decoder::token_bytes(const std::string& token) const {
       text = replaced(*replace, grown_bytes_max(text.size()), text);
     } else if (const auto* meta = std::get_if<metaspace_step>(&step)) {
       text = with_spaces(*meta, text, false);
+    } else if (const auto* word = std::get_if<word_piece_decoding>(&step)) {
+      text = word_piece_text(*word, text, false);
     } else if (std::holds_alternative<byte_level_decoding>(step)) {
       std::string bytes;
       append_from_byte_level(text, bytes);
@@ -253,19 +316,17 @@ std::string token_decoder::token_bytes(const std::string& token) const {
 
 text_stream::text_stream(const token_decoder& decoder)
   : decoder_(&decoder), states_(decoder.steps_.size() + 1) {
-  bool fused = false;
+  passed_steps before;
   for (const decoder_step& step : decoder.steps_) {
-    fused_.push_back(fused);
-    const auto* strip = std::get_if<strip_decoding>(&step);
-    const bool in_parts =
-      !fused || fuses(step) || (strip != nullptr && strip->stop == 0);
-    hold_ = hold_ || !in_parts;
-    fused = fused || fuses(step);
+    fused_.push_back(before.fused);
+    hold_ = hold_ || !before.allow_parts(step);
+    before.add(step);
   }
 }
 
 std::string text_stream::push(std::string_view token) {
   std::string out;
+  goes_on_ = false;
   if (hold_)
     held_.emplace_back(token);
   else
@@ -324,8 +385,12 @@ void text_stream::pass(std::size_t step, std::string text,
       text = bytes_of_run(step, false);
       if (text.empty())
         return;
-    } else if (!own.pending.empty()) {
-      pass(step + 1, bytes_of_run(step, true), bytes_max, out);
+      goes_on_ = std::exchange(own.started, true);
+    } else {
+      goes_on_ = std::exchange(own.started, false);
+      if (!own.pending.empty())
+        pass(step + 1, bytes_of_run(step, true), bytes_max, out);
+      goes_on_ = false;
     }
   } else if (const auto* strip = std::get_if<strip_decoding>(&what)) {
     if (!fused_[step]) {
@@ -344,7 +409,11 @@ void text_stream::pass(std::size_t step, std::string text,
   } else if (const auto* replace = std::get_if<replace_step>(&what)) {
     text = replaced(*replace, bytes_max, std::move(text));
   } else if (const auto* space = std::get_if<metaspace_step>(&what)) {
-    text = with_spaces(*space, text, !own.started);
+    own.first = goes_on_ ? own.first : !own.started;
+    own.started = true;
+    text = with_spaces(*space, text, own.first);
+  } else if (const auto* word = std::get_if<word_piece_decoding>(&what)) {
+    text = word_piece_text(*word, text, !own.started);
     own.started = true;
   }
   pass(step + 1, std::move(text), bytes_max, out);
@@ -356,6 +425,7 @@ void text_stream::end(std::size_t step, std::string& out) {
   if (!states_[step].pending.empty()) {
     std::string rest = bytes_of_run(step, true);
     const std::size_t bytes_max = grown_bytes_max(rest.size());
+    goes_on_ = std::exchange(states_[step].started, false);
     pass(step + 1, std::move(rest), bytes_max, out);
   }
   end(step + 1, out);

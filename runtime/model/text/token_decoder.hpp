@@ -1,7 +1,7 @@
 // runtime/model/text/token_decoder.hpp -- "decoder": joins the texts of tokens.
 //
-// ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and Sequence of
-// them. A step turns a list of texts into another; the last list is joined.
+// ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, WordPiece and
+// Sequence of them. A step turns a list of texts into another; the last list is joined.
 // Without a decoder the texts are joined by spaces, as `tokenizers` does.
 //
 // text_stream does the same token by token and returns each character as soon
@@ -18,7 +18,7 @@
 //          beyond grown_bytes_max.
 #pragma once
 
-#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/models/json_view.hpp"
 #include "runtime/model/text/normalizer.hpp"
 #include "runtime/model/text/pre_tokenizer.hpp"
 
@@ -41,9 +41,14 @@ struct strip_decoding {
   std::size_t start = 0;
   std::size_t stop = 0;
 };
-using decoder_step =
-  std::variant<byte_level_decoding, byte_fallback_decoding, fuse_decoding,
-               strip_decoding, replace_step, metaspace_step>;
+/// Each text but the first either loses its prefix or gets a space before it.
+struct word_piece_decoding {
+  std::string prefix;
+  bool cleanup = false; ///< spaces before punctuation go, as English has it
+};
+using decoder_step = std::variant<byte_level_decoding, byte_fallback_decoding,
+                                  fuse_decoding, strip_decoding, replace_step,
+                                  metaspace_step, word_piece_decoding>;
 
 class token_decoder {
 public:
@@ -78,7 +83,8 @@ private:
   /// The state of step i between tokens.
   struct state {
     std::string pending;  ///< bytes that are not a whole character yet
-    bool started = false; ///< a token has passed
+    bool started = false; ///< a token has passed; bytes: a part of the run has
+    bool first = false;   ///< the last one was the first
     std::size_t cut = 0;  ///< characters that were stripped at the start
     bool cutting = true;
   };
@@ -93,6 +99,7 @@ private:
   std::vector<bool> fused_;       ///< the step sees one text in parts
   std::vector<std::string> held_; ///< all tokens, if only the end can decide
   bool hold_ = false;
+  bool goes_on_ = false; ///< what is passed on is more of the text before it
 };
 
 } // namespace shoal::model::text

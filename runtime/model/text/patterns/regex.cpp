@@ -151,7 +151,7 @@ failure grows_too_much(std::string_view step, std::size_t bytes_max) {
 }
 
 status replace_all(const regex& pattern, std::string_view content,
-                   std::size_t bytes_max, std::string& text) {
+                   std::size_t bytes_max, std::string& text, bool* cut_left) {
   std::vector<text_part> parts;
   if (status found = pattern.find(text, parts); !found)
     return found;
@@ -171,6 +171,12 @@ status replace_all(const regex& pattern, std::string_view content,
     out += part.match ? content
                       : std::string_view(text).substr(part.first,
                                                       part.last - part.first);
+  if (const text_part& first = parts.front();
+      cut_left != nullptr && first.match && first.last != 0) {
+    std::size_t one = 0;
+    core::next_code(text, one);
+    *cut_left = *cut_left || content.empty() || one != first.last;
+  }
   text = std::move(out);
   return done{};
 }

@@ -77,8 +77,12 @@ failure grows_too_much(std::string_view step, std::size_t bytes_max);
 /// The same text with every match replaced by `content`. A result of more than
 /// `bytes_max` bytes is a failure: it is not built, and the text stays
 /// unchanged.
-status replace_all(const regex& pattern, std::string_view content,
-                   std::size_t bytes_max, std::string& text);
+/// @param cut_left  becomes true if the package no longer counts the new text as
+///        the begin of the old one: what took the place of a first match begins
+///        where the last character of that match did
+status
+replace_all(const regex& pattern, std::string_view content,
+            std::size_t bytes_max, std::string& text, bool* cut_left = nullptr);
 
 /// The translation that compile() makes; for tests.
 result<std::string> to_pcre2(std::string_view pattern);

@@ -16,11 +16,6 @@ utf8proc_category_t category(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
 
-bool is_mark(char32_t code) {
-  const auto c = category(code);
-  return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
-}
-
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(
     text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -114,6 +109,28 @@ bool is_letter(char32_t code) {
 bool is_cased(char32_t code) {
   const auto c = category(code);
   return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LT;
+}
+
+bool is_mark(char32_t code) {
+  const auto c = category(code);
+  return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
+}
+
+std::size_t grapheme_end(std::string_view text, std::size_t first) {
+  std::size_t end = first;
+  char32_t last = core::next_code(text, end);
+  utf8proc_int32_t state = 0;
+  while (end < text.size()) {
+    std::size_t next_end = end;
+    const char32_t next = core::next_code(text, next_end);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last),
+                                         static_cast<utf8proc_int32_t>(next),
+                                         &state))
+      break;
+    last = next;
+    end = next_end;
+  }
+  return end;
 }
 
 bool is_printable(char32_t code) {

@@ -30,8 +30,13 @@ bool is_numeric(char32_t code); ///< general category N
 bool is_decimal(char32_t code); ///< Nd
 bool is_letter(char32_t code);  ///< L
 bool is_cased(char32_t code);   ///< Lu, Ll, Lt
+bool is_mark(char32_t code);    ///< M
 /// Neither C nor Z, or a space: what Python's repr() writes as it is.
 bool is_printable(char32_t code);
+
+/// The end of the user-perceived character (extended grapheme cluster, UAX 29)
+/// that begins at `first`. @pre first is such a begin, first < size
+std::size_t grapheme_end(std::string_view text, std::size_t first);
 
 /// Letter case of one character as one character.
 char32_t to_upper(char32_t code);

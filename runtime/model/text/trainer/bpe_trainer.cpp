@@ -9,7 +9,7 @@
 #include "runtime/model/text/trainer/bpe_trainer.hpp"
 
 #include "runtime/core/text/utf8.hpp"
-#include "runtime/model/text/bpe.hpp" // vocabulary_tokens_max
+#include "runtime/model/text/models/vocabulary.hpp" // vocabulary_tokens_max
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/patterns/unicode.hpp"
 #include "runtime/model/text/pre_tokenizer.hpp" // the patterns

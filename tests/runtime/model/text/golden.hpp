@@ -15,7 +15,8 @@
 namespace shoal::tests {
 
 inline constexpr const char* golden_names[] = {
-  "gpt2", "llama2", "llama3", "mistral", "qwen2", "gemma2", "odd", "unknowns"};
+  "gpt2",  "llama2",   "llama3", "mistral", "qwen2",         "gemma2", "odd",
+  "words", "unknowns", "t5",     "mt5",     "unigram_llama", "albert", "bert"};
 
 inline std::filesystem::path tokenizer_folder() {
   const char* from = std::getenv("SHOAL_GOLDEN");

@@ -129,6 +129,11 @@ BOOST_AUTO_TEST_CASE(a_special_token_in_a_foreign_part_is_text) {
   for (const char* name : golden_names) {
     const auto by = golden_tokenizer(name);
     const auto file = file_json(tokenizer_folder() / name / "tokenizer.json");
+    const json& its_model = file["model"];
+    const json unk =
+      its_model.contains("unk_id")
+        ? its_model["vocab"][its_model["unk_id"].get<std::size_t>()][0]
+        : its_model["unk_token"];
     for (const auto& token : file["added_tokens"]) {
       if (!token["special"].get<bool>())
         continue;
@@ -145,8 +150,11 @@ BOOST_AUTO_TEST_CASE(a_special_token_in_a_foreign_part_is_text) {
         if (count({}) != 2)
           continue; // it is no token within a word
         ++seen;
-        BOOST_TEST(count({{0, text.size()}}) == 0);
-        BOOST_TEST(count({{0, 3}}) == 1);                   // its first byte
+        if (content != unk) // which any text without tokens becomes
+          BOOST_TEST(count({{0, text.size()}}) == 0);
+        if (content == unk && name == std::string_view("words"))
+          continue;                       // as whatever is left of its text
+        BOOST_TEST(count({{0, 3}}) == 1); // its first byte
         BOOST_TEST(count({{second - 3, second - 2}}) == 1); // its last byte
         BOOST_TEST(count({{second, second + 1}}) == 1);
         if (!token["normalized"].get<bool>())

@@ -83,6 +83,51 @@ BOOST_DATA_TEST_CASE(any_ids_give_whole_characters, data::make(golden_names),
   }
 }
 
+// Decoded as a whole, a run of bytes is one text, the first one here: of it all
+// marks go.
+BOOST_AUTO_TEST_CASE(a_run_of_bytes_at_the_start_is_one_text) {
+  const auto decoder = decoder_of(
+    R"({"type":"Sequence","decoders":[{"type":"ByteFallback"},
+        {"type":"Metaspace","replacement":"\u2581"}]})");
+  const std::vector<std::string> tokens = {
+    "<0xE2>", "<0x96>",  "<0x81>", "<0xE2>", "<0x96>", "<0x81>",
+    "<0x61>", "\u2581b", "<0xE2>", "<0x96>", "<0x81>"};
+  text_stream parts(decoder);
+  std::string all;
+  for (const std::string& token : tokens)
+    all += parts.push(token);
+  BOOST_TEST(all + parts.finish() == "a b ");
+  BOOST_TEST(decoder.decode(tokens) == "a b ");
+}
+
+// A rule that looks at whole words can say nothing of a part of a character.
+BOOST_AUTO_TEST_CASE(word_pieces_after_bytes_come_at_the_end) {
+  const auto decoder = decoder_of(
+    R"({"type":"Sequence","decoders":[{"type":"ByteFallback"},
+        {"type":"WordPiece","prefix":"##","cleanup":true}]})");
+  BOOST_TEST(!decoder.is_by_token());
+  const std::vector<std::string> tokens = {"a", "<0xC3>", "<0xA9>", "."};
+  text_stream parts(decoder);
+  std::string all;
+  for (const std::string& token : tokens)
+    all += parts.push(token);
+  BOOST_TEST(all + parts.finish() == decoder.decode(tokens));
+  BOOST_TEST(decoder.decode(tokens) == "a \u00e9.");
+}
+
+BOOST_AUTO_TEST_CASE(word_pieces_come_token_by_token) {
+  const auto decoder =
+    decoder_of(R"({"type":"WordPiece","prefix":"##","cleanup":true})");
+  text_stream parts(decoder);
+  BOOST_TEST(parts.push("##don") == "##don"); // the first is taken as it is
+  BOOST_TEST(parts.push("'") == " '");
+  BOOST_TEST(parts.push("##t") == "t");
+  BOOST_TEST(parts.push(".") == ".");
+  BOOST_TEST(parts.push("do not") == " don't");
+  BOOST_TEST(decoder.token_bytes("do not") == " don't");
+  BOOST_TEST(decoder.token_bytes("##t") == "t");
+}
+
 BOOST_AUTO_TEST_CASE(strip_takes_from_the_start_of_the_text_only) {
   const auto decoder = decoder_of(
     R"({"type":"Sequence","decoders":[{"type":"Fuse"},

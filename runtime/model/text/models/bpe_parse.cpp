@@ -1,7 +1,7 @@
-// runtime/model/text/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
+// runtime/model/text/models/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/model/text/bpe.hpp"
+#include "runtime/model/text/models/bpe.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -19,50 +19,12 @@ std::optional<char32_t> only_code(std::string_view text) {
   return at == text.size() ? std::optional(code) : std::nullopt;
 }
 
-std::string byte_token(unsigned byte) {
-  char text[8];
-  std::snprintf(text, sizeof text, "<0x%02X>", byte);
-  return text;
-}
-
 std::uint64_t pair_key(token_id left, token_id right) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32
          | static_cast<std::uint32_t>(right);
 }
 
-/// A text of the file, as quoted in a message.
-std::string in_quotes(std::string_view text) {
-  return shown(nlohmann::json(text));
-}
-
 } // namespace
-
-void bpe::read_vocabulary(const json_view& from) {
-  if (!from.raw().is_object() || from.raw().empty())
-    return from.fail("is not an object with tokens");
-  if (from.raw().size() > vocabulary_tokens_max)
-    return from.fail("has more than " + std::to_string(vocabulary_tokens_max)
-                     + " tokens");
-  const std::size_t count = from.raw().size();
-  const std::size_t id_max = count + id_gap_max;
-  std::vector<const std::string*> owner(id_max + 1, nullptr);
-  vocabulary_.reserve(count);
-  for (const auto& [token, value] : from.raw().items()) {
-    if (token.size() > token_bytes_max)
-      return from.fail("the token " + in_quotes(token) + " has more than "
-                       + std::to_string(token_bytes_max) + " bytes");
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > id_max)
-      return from.fail("the id of " + in_quotes(token)
-                       + " is not a whole number up to "
-                       + std::to_string(id_max));
-    const auto id = value.get<std::size_t>();
-    if (owner[id] != nullptr)
-      return from.fail(in_quotes(token) + " and " + in_quotes(*owner[id])
-                       + " have the same id " + std::to_string(id));
-    const auto at = vocabulary_.emplace(token, static_cast<token_id>(id)).first;
-    owner[id] = &at->first;
-  }
-}
 
 void bpe::index_characters() {
   std::size_t count = 0;
@@ -73,11 +35,7 @@ void bpe::index_characters() {
     if (const auto code = only_code(token))
       characters_.set(*code, id);
   }
-  bytes_.assign(256, -1);
-  for (unsigned b = 0; b < 256; ++b) {
-    if (auto it = vocabulary_.find(byte_token(b)); it != vocabulary_.end())
-      bytes_[b] = it->second;
-  }
+  bytes_ = byte_tokens_of(vocabulary_);
 }
 
 void bpe::add_merge(const json_view& at, std::string_view left,
@@ -136,12 +94,6 @@ void bpe::read_merges(const json_view& from) {
 
 bpe bpe::parse(const json_view& from, std::vector<std::string>& notices) {
   bpe made;
-  // Files of before 2020 leave the type out.
-  if (const json_view type = from["type"]; !type.is_null()) {
-    if (const std::string_view name = type.string(); from.ok() && name != "BPE")
-      type.fail("the model \"" + std::string(name)
-                + "\" is not supported; only \"BPE\" is");
-  }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const json_view view = from[key];
     if (!view.is_null() && !view.string().empty())
@@ -159,7 +111,7 @@ bpe bpe::parse(const json_view& from, std::vector<std::string>& notices) {
   made.byte_fallback_ = from["byte_fallback"].boolean(false);
   made.ignore_merges_ = from["ignore_merges"].boolean(false);
   if (from.ok())
-    made.read_vocabulary(from["vocab"]);
+    made.vocabulary_ = read_vocabulary(from["vocab"], token_bytes_max);
   if (!from.ok())
     return made;
   made.index_characters();

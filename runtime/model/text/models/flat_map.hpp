@@ -1,4 +1,4 @@
-// runtime/model/text/flat_map.hpp -- a hash table from 64-bit keys, filled
+// runtime/model/text/models/flat_map.hpp -- a hash table from 64-bit keys, filled
 // once.
 //
 // Open addressing in one array, at most half full; for look-ups for every

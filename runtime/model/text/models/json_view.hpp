@@ -1,4 +1,4 @@
-// runtime/model/text/json_view.hpp -- a JSON value and the path to it.
+// runtime/model/text/models/json_view.hpp -- a JSON value and the path to it.
 //
 // For reading a deep file with a check at every key. The views of one file
 // share one fault, and keep the first; values read after it have no meaning. A

@@ -1,9 +1,9 @@
-// tests/runtime/model/text/bpe_test.cpp -- merges against a plain loop.
+// tests/runtime/model/text/models/bpe_test.cpp -- merges against a plain loop.
 //
 // Vocabularies and texts from a seed; the oracle looks for the lowest rank,
 // leftmost first, over the whole piece again and again.
 #include "runtime/core/text/utf8.hpp"
-#include "runtime/model/text/bpe.hpp"
+#include "runtime/model/text/models/bpe.hpp"
 
 #include <boost/test/unit_test.hpp>
 

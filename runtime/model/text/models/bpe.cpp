@@ -1,5 +1,5 @@
-// runtime/model/text/bpe.cpp -- byte pair encoding of one piece of text.
-#include "runtime/model/text/bpe.hpp"
+// runtime/model/text/models/bpe.cpp -- byte pair encoding of one piece of text.
+#include "runtime/model/text/models/bpe.hpp"
 
 #include "runtime/core/text/utf8.hpp"
 
@@ -37,24 +37,6 @@ struct candidate {
 };
 
 } // namespace
-
-std::size_t word_cache::place(std::string_view word) {
-  return std::hash<std::string_view>()(word) % words_max;
-}
-
-const std::vector<token_id>* word_cache::find(std::string_view word) const {
-  const entry& e = entries_[place(word)];
-  return e.word == word ? &e.tokens : nullptr;
-}
-
-void word_cache::put(std::string_view word, const token_id* first,
-                     std::size_t count) {
-  if (word.size() > word_bytes_max || word.empty())
-    return;
-  entry& e = entries_[place(word)];
-  e.word = word;
-  e.tokens.assign(first, first + count);
-}
 
 /// A piece in progress: the symbols of the word that is being read, and the
 /// result of the words before.
@@ -151,7 +133,7 @@ status bpe::read_characters(reading& r) const {
 }
 
 status bpe::encode(std::string_view piece, word_cache& cache,
-                   std::vector<token_id>& into) const {
+                   std::vector<token_id>& into, banned_tokens banned) const {
   const bool short_piece = piece.size() <= word_cache::word_bytes_max;
   if (short_piece) {
     if (const auto* known = cache.find(piece)) {
@@ -160,7 +142,8 @@ status bpe::encode(std::string_view piece, word_cache& cache,
     }
   }
   if (ignore_merges_) {
-    if (auto whole = vocabulary_.find(piece); whole != vocabulary_.end()) {
+    if (auto whole = vocabulary_.find(piece);
+        whole != vocabulary_.end() && !is_banned(banned, whole->second)) {
       into.push_back(whole->second);
       cache.put(piece, &whole->second, 1);
       return done{};
