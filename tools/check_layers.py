@@ -42,6 +42,7 @@ FLOORS = [
      "runtime/openai/rules", "runtime/work"],
     ["runtime/openai"],
     ["runtime/anthropic", "runtime/openai/responses"],
+    ["runtime/http/keys"],
     ["runtime/http"],
     ["runtime/http/client"],
     ["runtime/core/training/job/state"],

@@ -7,6 +7,7 @@
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/http/http_server.hpp"
+#include "runtime/http/keys/key_account.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -64,6 +65,9 @@ http_front::http_front(const http_options& o,
     if (!keys)
       throw runtime::usage_error("--api-keys: " + keys.message());
     c.keys = std::make_shared<const runtime::api_keys>(*std::move(keys));
+    c.accounts =
+      std::make_shared<runtime::key_accounts>(std::chrono::steady_clock::now);
+    actors::count_refusals(door_, c.accounts);
   }
   try {
     server_ =

@@ -23,6 +23,7 @@ struct api_error {
   std::string code;  ///< "model_not_found", ...; "": none
   /// Seconds after which another try makes sense (Retry-After); 0: not said.
   unsigned retry_after_s = 0;
+  bool hopeless = false; ///< another try cannot succeed (x-should-retry)
 };
 
 /// 400: `param` is wrong.

@@ -7,7 +7,6 @@
 # where they do; the head has more rows than columns, so no other vector does.
 import array
 import base64
-import importlib.util
 import json
 import math
 import signal
@@ -178,12 +177,7 @@ class Embeddings(Serving):
         self.assertEqual(done, [200] * 3)
 
     def package(self):
-        if not importlib.util.find_spec("openai"):
-            self.skipTest("openai is not installed")
-        import openai
-        client = openai.OpenAI(api_key="none", timeout=DEADLINE_S,
-                               base_url=f"http://{self.at.address}/v1")
-        self.addCleanup(client.close)
+        openai, client = self.package("openai"), self.openai_client(self.at)
         answer = client.embeddings.create(model="tiny", input=PROMPTS)
         expected = self.embed(self.at, PROMPTS)
         self.assertEqual(
