@@ -69,6 +69,7 @@ FLOORS = [
     ["actors/job"],
     ["actors/serving"],
     ["actors/gateway"],
+    ["actors/gateway/description"],
     ["actors"],
     ["apps/page", "apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],

@@ -175,10 +175,10 @@ void add_refusals(const runtime::key_accounts& of, runtime::metric_page& to) {
 
 const std::vector<metric_kind>& gateway_metric_kinds() {
   static const std::vector<metric_kind> all{
-    requests, answers, made,       prompts,        first_token, each_token,
-    request,  streams, model_step, ready,          in_pipeline, running,
-    queued,   pages,   usage,      waiting_tokens, guessed,     accepted,
-    over_limit};
+    requests,       answers, made,     prompts,    first_token,
+    each_token,     request, streams,  model_step, ready,
+    in_pipeline,    running, queued,   pages,      usage,
+    waiting_tokens, guessed, accepted, over_limit};
   return all;
 }
 

@@ -40,6 +40,13 @@ void http_routes::add(std::string method, std::string path, function answer,
                      std::move(answer)});
 }
 
+std::vector<std::pair<std::string, std::string>> http_routes::all() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const route& r : routes_)
+    out.emplace_back(r.method, r.path);
+  return out;
+}
+
 std::vector<const http_routes::route*>
 http_routes::of(const std::string& path) const {
   std::string_view best;

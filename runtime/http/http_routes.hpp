@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
@@ -26,6 +27,9 @@ public:
   ///                   any
   void add(std::string method, std::string path, function answer,
            std::string body_type = "");
+
+  /// Method and path of each.
+  std::vector<std::pair<std::string, std::string>> all() const;
 
   std::optional<openai::api_error> check(const http_request& head) override;
   std::string allowed_methods(const http_request& head) override;

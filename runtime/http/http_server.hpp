@@ -17,8 +17,8 @@
 // Source:  RFC 9110, RFC 9112.
 #pragma once
 
-#include "runtime/http/keys/api_keys.hpp"
 #include "runtime/http/http_exchange.hpp"
+#include "runtime/http/keys/api_keys.hpp"
 
 #include <chrono>
 #include <cstddef>

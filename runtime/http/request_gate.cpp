@@ -50,8 +50,9 @@ refusal(unsigned status, std::string message, const char* code) {
 } // namespace
 
 request_gate::request_gate(const http_config& config, bool loopback)
-  : keys_(config.keys), accounts_(config.accounts), open_paths_(config.open_paths),
-    origins_(config.cors_origins), own_pages_only_(config.own_pages_only),
+  : keys_(config.keys), accounts_(config.accounts),
+    open_paths_(config.open_paths), origins_(config.cors_origins),
+    own_pages_only_(config.own_pages_only),
     host_must_be_loopback_(loopback && !config.keys) {
 }
 

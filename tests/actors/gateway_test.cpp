@@ -293,20 +293,24 @@ BOOST_AUTO_TEST_CASE(a_key_pays_for_prompt_and_answer) {
   BOOST_REQUIRE(w.requests().size() == 1u);
   BOOST_TEST(left() == "3");
   const core::serve_request one = w.requests().front();
-  w.say(core::serve_news{
-    w.header,
-    {{one.stream, 3, {{'d', -1, {}}, {'e', -1, {}}}, core::stream_end::none,
-      true}}});
+  w.say(core::serve_news{w.header,
+                         {{one.stream,
+                           3,
+                           {{'d', -1, {}}, {'e', -1, {}}},
+                           core::stream_end::none,
+                           true}}});
   BOOST_TEST(left() == "1");
   const auto second = ask("xy");
   BOOST_TEST(second->status == 429u);
   BOOST_TEST(second->got.find("rate_limit_error") != std::string::npos);
   BOOST_TEST(w.requests().size() == 1u);
   // The first one goes on, and owes what is not there.
-  w.say(core::serve_news{
-    w.header,
-    {{one.stream, 5, {{'f', -1, {}}, {'g', -1, {}}, {'h', -1, {}}},
-      core::stream_end::length, true}}});
+  w.say(core::serve_news{w.header,
+                         {{one.stream,
+                           5,
+                           {{'f', -1, {}}, {'g', -1, {}}, {'h', -1, {}}},
+                           core::stream_end::length,
+                           true}}});
   BOOST_TEST(first->ended);
   BOOST_TEST(first->got.find("\"text\":\"") != std::string::npos);
   BOOST_TEST(left() == "0");
@@ -316,11 +320,10 @@ BOOST_AUTO_TEST_CASE(a_key_pays_for_prompt_and_answer) {
   BOOST_TEST(w.requests().size() == 2u);
   BOOST_TEST(account->refusals().tokens == 2u);
   const auto page = std::make_shared<client>("/metrics", "");
-  const auto accounts = std::make_shared<runtime::key_accounts>(
-    [&] { return now; });
+  const auto accounts =
+    std::make_shared<runtime::key_accounts>([&] { return now; });
   (void)accounts->of({"bob", {}, {0, 1}})->take_prompt(2);
-  caf::anon_send(w.gateway,
-                 http_ask{page, http_question::metrics, accounts});
+  caf::anon_send(w.gateway, http_ask{page, http_question::metrics, accounts});
   w.settle();
   BOOST_TEST(page->got.find("shoal_key_refused_requests_total{key_name=\"bob\","
                             "limit=\"tokens\"} 1")

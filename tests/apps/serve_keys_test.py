@@ -13,7 +13,8 @@ class Keys(Serving):
         self.keys = {name: self.succeed("apikey", name, "--file", "keys",
                                         *options).strip()
                      for name, *options in lines}
-        process, self.at = self.serve("--api-keys", "keys")
+        process, self.at = self.serve("--as", "tiny", "--api-keys",
+                                      "keys")
         return process
 
     def ask(self, name, method="POST", path="/v1/completions", body=None):

@@ -106,7 +106,8 @@ api_keys::parse(std::string_view text, const std::string& source) {
       return wrong(
         "is not \"NAME SHA256\": a name of letters, digits, '.', '_' "
         "and '-', and the 64 hexadecimal digits of a key's SHA-256");
-    if (const std::string what = read_limits(trimmed(rest.substr(behind)), e.limits);
+    if (const std::string what =
+          read_limits(trimmed(rest.substr(behind)), e.limits);
         !what.empty())
       return wrong(what);
     if (!names.insert(name).second)

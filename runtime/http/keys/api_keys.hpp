@@ -69,6 +69,7 @@ struct new_api_key {
 
 /// Makes a key. Throws setup_error if the system has no random numbers.
 /// @pre is_api_key_name(name), and no limit is above key_limit_max
-new_api_key make_api_key(const std::string& name, const key_limits& limits = {});
+new_api_key
+make_api_key(const std::string& name, const key_limits& limits = {});
 
 } // namespace shoal::runtime

@@ -82,14 +82,13 @@ key_account::key_account(std::string name, key_limits limits, key_clock now)
     tokens_.emplace(limits_.tokens_per_minute, now_());
 }
 
-openai::api_error
-key_account::refusal(const char* what, std::uint64_t limit,
-                     rate_bucket::seconds after) const {
+openai::api_error key_account::refusal(const char* what, std::uint64_t limit,
+                                       rate_bucket::seconds after) const {
   const unsigned seconds = whole_seconds(after);
   return openai::rate_limited(
-    "the limit of the key \"" + name_ + "\" at this node is reached: "
-      + std::to_string(limit) + " " + what + " a minute; try again in "
-      + std::to_string(seconds) + " s",
+    "the limit of the key \"" + name_
+      + "\" at this node is reached: " + std::to_string(limit) + " " + what
+      + " a minute; try again in " + std::to_string(seconds) + " s",
     seconds);
 }
 
@@ -111,13 +110,11 @@ key_account::take_prompt(std::uint64_t tokens) {
     return std::nullopt;
   if (tokens > tokens_->size()) {
     ++refused_tokens_;
-    auto never = openai::rate_limited(
+    return openai::rate_limited(
       "the prompt has " + std::to_string(tokens) + " tokens, and the key \""
         + name_ + "\" may use " + std::to_string(tokens_->size())
         + " a minute: a shorter one is needed",
-      0);
-    never.hopeless = true;
-    return never;
+      openai::api_error::never);
   }
   const auto wait = tokens_->take(tokens, now_());
   if (wait.count() == 0)

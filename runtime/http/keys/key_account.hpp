@@ -61,7 +61,7 @@ private:
 
 /// Requests that were refused since the start.
 struct key_refusals {
-  std::string name; ///< of the key
+  std::string name;                       ///< of the key
   std::uint64_t requests = 0, tokens = 0; ///< by the limit that they exceeded
 };
 
@@ -81,8 +81,8 @@ public:
   const key_limits& limits() const noexcept { return limits_; }
 
 private:
-  openai::api_error
-  refusal(const char* what, std::uint64_t limit, rate_bucket::seconds after) const;
+  openai::api_error refusal(const char* what, std::uint64_t limit,
+                            rate_bucket::seconds after) const;
 
   const std::string name_;
   const key_limits limits_;

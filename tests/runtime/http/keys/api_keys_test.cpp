@@ -47,8 +47,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_is_named_and_not_shown) {
   for (const std::string& line :
        {secret, "ann " + secret, std::string("ann"),
         "ann " + digest_of("x").substr(1), "ann " + digest_of("x") + "0",
-        "a/b " + digest_of("x"),
-        std::string(65, 'a') + " " + digest_of("x")}) {
+        "a/b " + digest_of("x"), std::string(65, 'a') + " " + digest_of("x")}) {
     const auto text = mistake("# first\n" + line + "\n");
     BOOST_TEST(text.starts_with("keys: line 2 is not \"NAME SHA256\""), text);
     BOOST_TEST(text.find(secret) == text.npos);
@@ -59,9 +58,10 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_is_named_and_not_shown) {
 
 BOOST_AUTO_TEST_CASE(a_key_may_have_limits) {
   const auto keys = api_keys::parse(
-    "ann " + digest_of("one") + "\ttokens_per_minute=7 \nbob " + digest_of("two")
-      + " requests_per_minute=60\ttokens_per_minute=1000000000\r\n"
-      + "eve " + digest_of("three"),
+    "ann " + digest_of("one") + "\ttokens_per_minute=7 \nbob "
+      + digest_of("two")
+      + " requests_per_minute=60\ttokens_per_minute=1000000000\r\n" + "eve "
+      + digest_of("three"),
     "keys");
   BOOST_TEST_REQUIRE(bool(keys));
   BOOST_TEST((keys->find("one")->limits == key_limits{0, 7}));
@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(a_wrong_limit_is_named_and_not_shown) {
 BOOST_AUTO_TEST_CASE(the_limits_of_a_new_key_are_in_its_line) {
   const key_limits limits{60, 20000};
   const auto fresh = make_api_key("ann", limits);
-  BOOST_TEST(fresh.line.ends_with(
-    " requests_per_minute=60 tokens_per_minute=20000\n"));
+  BOOST_TEST(
+    fresh.line.ends_with(" requests_per_minute=60 tokens_per_minute=20000\n"));
   const auto keys = api_keys::parse(fresh.line, "keys");
   BOOST_TEST_REQUIRE(bool(keys));
   BOOST_TEST((keys->find(fresh.key)->limits == limits));
