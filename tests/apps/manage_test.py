@@ -117,12 +117,10 @@ class Manage(Serving):
                 429, None, "POST", "/models/load", {"model": "/x"}),
                 "rate_limit_exceeded")
             self.assertEqual(self.ask("GET", "/shoal/jobs")[0], 200)
-            for connection in asked:
-                connection.close()
-            for connection in waiting:
-                self.assertEqual(connection.getresponse().status, 400)
-                connection.close()
+            # Nor do they hold up the node's end.
             self.assertEqual(process.end(signal.SIGINT), 0)
+            for connection in waiting + asked:
+                connection.close()
 
     def check_load(self):
         status, loaded = self.ask("POST", "/models/load",

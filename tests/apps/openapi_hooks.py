@@ -17,6 +17,12 @@ def small(body, name):
 @schemathesis.hook
 def before_call(_context, case, _kwargs):
     body = case.body
+    # It finds the model's job in answers: that is not to end, and its events do not.
+    if case.path.startswith("/shoal/jobs/{job}/"):
+        case.path_parameters["job"] = "none"
+    if case.path == "/models/unload" and isinstance(body, dict) and body.get(
+            "model") == "tiny":
+        body["model"] = "none"
     if not isinstance(body, dict) or case.path.startswith(("/models", "/shoal")):
         return
     if isinstance(body.get("model"), str) and len(body["model"]) <= 512:
