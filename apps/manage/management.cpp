@@ -272,21 +272,11 @@ void management::end() {
   impl_->end();
 }
 
-/// "ID" and "events" of "/shoal/jobs/ID/events".
-static std::pair<std::string, std::string> job_and_rest(std::string_view path) {
+/// "ID" of "/shoal/jobs/ID/events".
+static std::string job_of(const http_exchange& x) {
+  std::string_view path = x.request().path;
   path.remove_prefix(std::string_view("/shoal/jobs/").size());
-  const auto slash = path.find('/');
-  const auto id = runtime::percent_decoded(path.substr(0, slash));
-  return {id.value_or(""),
-          std::string(slash == path.npos ? std::string_view()
-                                         : path.substr(slash + 1))};
-}
-
-static void nothing_there(const exchange_ptr& x) {
-  auto error = openai::invalid_request("there is nothing at this path", "",
-                                       "unknown_path");
-  error.status = 404;
-  x->respond(error);
+  return runtime::percent_decoded(path.substr(0, path.find('/'))).value_or("");
 }
 
 void management::add_to(runtime::http_routes& routes) {
@@ -295,15 +285,12 @@ void management::add_to(runtime::http_routes& routes) {
              [i](exchange_ptr x) { i->ask(x, get_status); });
   routes.add("GET", "/shoal/jobs",
              [i](exchange_ptr x) { i->ask(x, get_jobs); });
-  routes.add("GET", "/shoal/jobs/*", [i](exchange_ptr x) {
-    const auto [job, rest] = job_and_rest(x->request().path);
-    if (rest == "events")
-      i->stream(x, job);
-    else if (rest.empty())
-      i->ask(x, [job](runtime::client& c) { return get_job(c, job); });
-    else
-      nothing_there(x);
+  routes.add("GET", "/shoal/jobs/{job}", [i](exchange_ptr x) {
+    i->ask(x,
+           [job = job_of(*x)](runtime::client& c) { return get_job(c, job); });
   });
+  routes.add("GET", "/shoal/jobs/{job}/events",
+             [i](exchange_ptr x) { i->stream(x, job_of(*x)); });
   routes.add(
     "POST", "/shoal/jobs",
     [i](exchange_ptr x) {
@@ -314,14 +301,11 @@ void management::add_to(runtime::http_routes& routes) {
     },
     "application/json");
   routes.add(
-    "POST", "/shoal/jobs/*",
+    "POST", "/shoal/jobs/{job}/cancel",
     [i](exchange_ptr x) {
-      const auto [job, rest] = job_and_rest(x->request().path);
-      if (rest != "cancel")
-        nothing_there(x);
-      else if (i->may_change(x))
-        i->ask(x, [x, job](runtime::client& c) {
-          return cancel_job(c, job, x->request().body);
+      if (i->may_change(x))
+        i->ask(x, [x](runtime::client& c) {
+          return cancel_job(c, job_of(*x), x->request().body);
         });
     },
     "application/json");

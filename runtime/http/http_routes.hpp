@@ -21,8 +21,9 @@ class http_routes : public http_handler {
 public:
   using function = std::function<void(std::shared_ptr<http_exchange>)>;
 
-  /// @param path  exact, or "/v1/models/*" for all paths that go on after the
-  ///              slash; an exact path has priority, then the longest
+  /// @param path  exact, or "/jobs/{job}/end" for any part of a path in place of
+  ///              the braces, or "/v1/models/*" for all paths that go on after the
+  ///              slash; they have priority in this order, then the longest
   /// @param body_type  "application/json": what the Content-Type must be; "":
   ///                   any
   void add(std::string method, std::string path, function answer,

@@ -49,10 +49,12 @@ std::vector<std::string> parameters_of(const std::string& path) {
   return out;
 }
 
-/// The route that answers a path with parameters.
-std::string route_of(const std::string& path) {
-  const auto brace = path.find('{');
-  return brace == path.npos ? path : path.substr(0, brace) + "*";
+/// Whether a route answers a path: its last parameter may be a star there.
+bool answers(const std::string& route, const std::string& path) {
+  const auto brace = path.rfind('{');
+  return route == path
+         || (brace != path.npos && path.ends_with('}')
+             && route == path.substr(0, brace) + "*");
 }
 
 /// Headers that tell what a key has left.
@@ -233,13 +235,12 @@ api_document::gaps(const runtime::http_routes& routes) const {
   const auto all = routes.all();
   for (const auto& [method, path] : all)
     if (!std::ranges::any_of(operations_, [&](const api_operation& o) {
-          return o.method == method && route_of(o.path) == path;
+          return o.method == method && answers(path, o.path);
         }))
       out.push_back("not described: " + method + " " + path);
   for (const api_operation& o : operations_) {
-    const std::string route = route_of(o.path);
     if (!std::ranges::any_of(all, [&](const auto& r) {
-          return r.first == o.method && r.second == route;
+          return r.first == o.method && answers(r.second, o.path);
         }))
       out.push_back("not a route: " + o.method + " " + o.path);
   }
