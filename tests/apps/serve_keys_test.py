@@ -14,7 +14,7 @@ class Keys(Serving):
                                         *options).strip()
                      for name, *options in lines}
         process, self.at = self.serve("--as", "tiny", "--api-keys",
-                                      "keys")
+                                      "keys", "--http", "127.0.0.1:0")
         return process
 
     def ask(self, name, method="POST", path="/v1/completions", body=None):

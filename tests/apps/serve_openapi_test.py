@@ -22,16 +22,26 @@ CHECKS = ("not_a_server_error,status_code_conformance,content_type_conformance,"
           "missing_required_header")
 
 
+# Messages as they come, so that chats are answered.
+TEMPLATE = """\
+{% for m in messages %}{{ m.role }}>{{ m.content }}
+{% endfor -%}
+{% if add_generation_prompt %}a>{% endif %}"""
+
+
 class OpenApi(Serving):
     def begin(self, *flags):
-        process, self.at = self.serve("--as", "tiny", "--http-jobs", *flags)
+        self.write("m/chat_template.jinja", TEMPLATE)
+        process, self.at = self.serve("--as", "tiny", "--http-jobs", "--http",
+                                      "127.0.0.1:0", *flags)
         status, text = self.at.get("/openapi.json")
         self.assertEqual(status, 200)
         return process, json.loads(text)
 
     def test_it_needs_a_key_as_the_rest(self):
         key = self.succeed("apikey", "ann", "--file", "keys").strip()
-        process, self.at = self.serve("--as", "tiny", "--api-keys", "keys")
+        process, self.at = self.serve("--as", "tiny", "--api-keys", "keys",
+                                      "--http", "127.0.0.1:0")
         self.assertEqual(self.at.get("/openapi.json")[0], 401)
         connection = self.at.connect()
         connection.request("GET", "/openapi.json", headers={"X-Api-Key": key})
