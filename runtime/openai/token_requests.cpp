@@ -32,6 +32,12 @@ parse_tokenize(std::string_view body, const chat_limits& limits) {
   return parse<tokenize_request>(
     body, limits,
     [](fields& in, const chat_limits& most, tokenize_request& out) {
+      const char* first = nullptr;
+      for (const char* one : {"messages", "prompt", "content"})
+        if (in.find(one) && first)
+          in.wrong(one, std::string("cannot be given together with ") + first);
+        else if (in.find(one))
+          first = one;
       if (in.find("messages")) {
         out.from = read_conversation(in, most);
         out.add_special_tokens = false;

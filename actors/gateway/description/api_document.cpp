@@ -92,6 +92,20 @@ json response(const std::string& schema, const std::string& meaning) {
           {"content", {{json_type, {{"schema", schema_ref(schema)}}}}}};
 }
 
+/// Of each event of a stream: the fields that its lines have.
+json event_schema(const std::string& meaning) {
+  return {{"type", "object"},
+          {"description", meaning},
+          {"required", {"data"}},
+          {"properties",
+           {{"data", {{"type", "string"}, {"description", "JSON, or [DONE]"}}},
+            {"event", {{"type", "string"}, {"description", "its type"}}},
+            {"id",
+             {{"type", "string"},
+              {"description", "for Last-Event-ID, where the stream can be "
+                              "continued"}}}}}};
+}
+
 json parameters(const api_operation& o) {
   json out = json::array();
   for (const std::string& name : parameters_of(o.path))
@@ -121,7 +135,10 @@ json responses(const api_operation& o) {
     whole = response(o.answer, o.summary);
   if (!o.other_type.empty())
     whole["content"][o.other_type] = {
-      {"schema", {{"type", "string"}, {"description", o.other_meaning}}}};
+      {"schema",
+       o.other_type == "text/event-stream"
+         ? event_schema(o.other_meaning)
+         : json{{"type", "string"}, {"description", o.other_meaning}}}};
   if (o.method != "GET")
     whole["headers"] = limit_headers();
   json out{{std::to_string(o.status), std::move(whole)}};

@@ -27,7 +27,8 @@ struct api_operation {
   bool body_optional = false; ///< an empty body is an empty object
   std::string answer;         ///< schema of the answer; "": no JSON
   unsigned status = 200;
-  /// Another type of the answer, beside JSON or without that; its meaning.
+  /// Another type of the answer, beside JSON or without that; its meaning. Of
+  /// text/event-stream each event is described.
   std::string other_type = {}, other_meaning = {};
   std::vector<unsigned> errors = {}; ///< beside those that each answer may be
   std::string error = "Error";       ///< schema of its errors
