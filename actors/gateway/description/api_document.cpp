@@ -119,7 +119,7 @@ json parameters(const api_operation& o) {
                  {"in", "header"},
                  {"description", "a request that is sent again with the same "
                                  "key gets the same tokens"},
-                 {"schema", {{"type", "string"}, {"minLength", 1}}}});
+                 {"schema", {{"type", "string"}}}});
   out.push_back(
     {{"name", "Last-Event-ID"},
      {"in", "header"},
