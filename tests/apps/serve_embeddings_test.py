@@ -96,7 +96,7 @@ class Embeddings(Serving):
     def test_requests(self):
         process, self.at = self.begin("m")
         for check in (self.forms, self.mistakes, self.many, self.beside_texts,
-                      self.package):
+                      self.package_of_openai):
             with self.subTest(check.__name__):
                 check()
         self.assertEqual(process.end(signal.SIGINT), 130)
@@ -176,7 +176,7 @@ class Embeddings(Serving):
             thread.join(DEADLINE_S)
         self.assertEqual(done, [200] * 3)
 
-    def package(self):
+    def package_of_openai(self):
         openai, client = self.package("openai"), self.openai_client(self.at)
         answer = client.embeddings.create(model="tiny", input=PROMPTS)
         expected = self.embed(self.at, PROMPTS)

@@ -58,6 +58,9 @@ class OpenApi(Serving):
 
     def test_the_node_does_what_it_says(self):
         self.package("schemathesis")
+        # A body that is wrong may be too long, too.
+        self.write("schemathesis.toml", "[checks.negative_data_rejection]\n"
+                   'expected-statuses = ["4xx"]\n')
         process, _ = self.begin()
         done = subprocess.run(
             [sys.executable, "-c",
