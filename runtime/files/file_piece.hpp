@@ -35,7 +35,7 @@ public:
 
 private:
   input_file(std::string name, runtime::posix::descriptor fd,
-            std::uint64_t bytes)
+             std::uint64_t bytes)
     : name_(std::move(name)), fd_(std::move(fd)), bytes_(bytes) {}
 
   std::string name_;
