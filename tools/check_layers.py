@@ -42,6 +42,7 @@ FLOORS = [
      "runtime/openai/rules", "runtime/work"],
     ["runtime/openai"],
     ["runtime/anthropic", "runtime/openai/responses"],
+    ["runtime/http/keys"],
     ["runtime/http"],
     ["runtime/http/client"],
     ["runtime/core/training/job/state"],
@@ -68,6 +69,7 @@ FLOORS = [
     ["actors/job"],
     ["actors/serving"],
     ["actors/gateway"],
+    ["actors/gateway/description"],
     ["actors"],
     ["apps/page", "apps/terminal", "runtime/hub"],  # only commands use the hub
     ["apps/common"],

@@ -50,7 +50,8 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
     writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
     format_(std::move(asked.format)), seed_(asked.how.seed), by_(std::move(by)),
-    prompts_(std::move(asked.prompts)), skip_(asked.skip) {
+    prompts_(std::move(asked.prompts)), skip_(asked.skip),
+    bill_(exchange_->request().account, skip_) {
   writer_->set_head(head_);
   make_choices();
   if (!chat_ || !by_ || !by_->file())
@@ -260,6 +261,7 @@ completion::take(std::size_t index,
     text += piece;
     shown.push_back(tokens[i]);
   }
+  bill_.up_to(used_.completion_tokens);
   if (end != core::stream_end::none) {
     const bool stopped = c.text.stopped();
     std::string rest = c.text.finish();

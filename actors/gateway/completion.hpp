@@ -18,6 +18,7 @@
 #include "actors/gateway/prompt_work.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
+#include "runtime/http/keys/key_account.hpp"
 #include "runtime/model/decode/token_text.hpp"
 #include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/answer_writer.hpp"
@@ -135,6 +136,7 @@ private:
   openai::usage used_;
   std::uint64_t events_ = 0; ///< or tokens
   std::uint64_t skip_ = 0;   ///< tokens that are not sent
+  runtime::token_bill bill_; ///< of what is generated
   bool begun_ = false;
   bool told_ = false; ///< the client has got some of it
   unsigned status_ = 200;

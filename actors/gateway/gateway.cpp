@@ -6,6 +6,7 @@
 #include "actors/gateway/gateway_answers.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 #include "actors/gateway/next_version.hpp"
+#include "actors/gateway/prompt_queue.hpp"
 #include "actors/gateway/served_model.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/planning/plan_reasons.hpp"
@@ -32,9 +33,6 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 /// Requests that wait for a model's files.
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
-/// Requests that wait for the thread for prompts, and bytes of all but one.
-constexpr std::size_t prompts_waiting_max = 1024;
-constexpr std::size_t prompt_bytes_waiting_max = 64u << 20;
 /// Streams of one request for embeddings: it may have more prompts than a
 /// pipeline's queue has places.
 std::size_t embeddings_at_once(const served_model& m) {
@@ -449,37 +447,20 @@ private:
       return void(
         m.exchange->respond(openai::unavailable("the node is starting", 1)));
     if (m.what > http_question::apply_template)
-      return answer(m.what, *m.exchange, models_, counted_, node_);
-    const std::size_t bytes = m.exchange->request().body.size();
-    if (prompts_waiting_ >= prompts_waiting_max
-        || (prompts_waiting_ > 0
-            && prompt_bytes_ + bytes > prompt_bytes_waiting_max))
-      return turn_away(
-        *m.exchange, "",
-        openai::rate_limited("too many prompts wait to be tokenized", 1));
+      return answer(m, models_, counted_, node_);
+    if (const auto why = prompts_.full(m))
+      return turn_away(*m.exchange, "", *why);
     prepare_prompt(m);
   }
 
-  /// A long prompt takes long: others' tokens do not wait for it.
   void prepare_prompt(const http_ask& m) {
-    ++prompts_waiting_;
-    const std::size_t bytes = m.exchange->request().body.size();
-    prompt_bytes_ += bytes;
     prompt_models all;
     for (const auto& [id, model] : models_)
       all.push_back(model->prompt());
-    const auto out = std::make_shared<prompt_answer>();
-    node_.prompts().submit(
-      [out, m, all, random = random_number()](kernels::backend&) {
-        *out = prepare(m.what, m.exchange->request(), all, random);
-      },
-      [this, out, m, bytes, all, post = post_] {
-        post([this, out, m, bytes, all] {
-          --prompts_waiting_;
-          prompt_bytes_ -= bytes;
-          on_prepared(m, std::move(*out), all);
-        });
-      });
+    prompts_.add(m, std::move(all), random_number(),
+                 [this, m](prompt_answer out, const prompt_models& by) {
+                   on_prepared(m, std::move(out), by);
+                 });
   }
 
   /// @param by the models for which it was prepared
@@ -515,7 +496,7 @@ private:
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              text_request asked, const std::shared_ptr<served_model>& model) {
-    if (const auto why = why_not_begun(*view_, *model))
+    if (const auto why = why_not_begun(*view_, *model, x->request(), asked))
       return turn_away(*x, model->name(), *why);
     counted_.asked();
     openai::completion_head head;
@@ -577,6 +558,7 @@ private:
 
   runtime::context& node_;
   poster post_;
+  prompt_queue prompts_{node_, post_};
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::plan> plan_; ///< of the view
   std::map<core::job_id, std::shared_ptr<served_model>> models_;
@@ -586,8 +568,6 @@ private:
   std::uint64_t notes_ = 0;
   gateway_metrics counted_;
   bool ticking_ = false;
-  std::size_t prompts_waiting_ = 0; ///< with the thread for prompts
-  std::size_t prompt_bytes_ = 0;    ///< of their requests
 };
 
 } // namespace

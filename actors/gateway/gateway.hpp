@@ -26,6 +26,10 @@
 #include <memory>
 #include <string>
 
+namespace shoal::runtime {
+class key_accounts; // runtime/http/keys/key_account.hpp
+}
+
 namespace shoal::actors {
 
 enum class http_question : std::uint8_t {
@@ -48,6 +52,8 @@ enum class http_question : std::uint8_t {
 struct http_ask {
   std::shared_ptr<runtime::http_exchange> exchange;
   http_question what{};
+  /// Of the server's keys, for metrics; null: none has limits.
+  std::shared_ptr<const runtime::key_accounts> accounts;
 };
 /// The client of a request has gone.
 struct client_left {

@@ -3,6 +3,7 @@
 
 #include "actors/training/training_state.hpp" // unix_ms
 #include "runtime/core/view.hpp"
+#include "runtime/http/keys/key_account.hpp"
 #include "runtime/openai/completion_response.hpp"
 #include "runtime/openai/embeddings.hpp"
 
@@ -113,10 +114,10 @@ embedding_of(std::span<const std::byte> pooled, const served_model& model) {
   return out;
 }
 
-void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_metrics& counted,
-            const runtime::context& node) {
-  switch (what) {
+void answer(const http_ask& ask, const served_models& models,
+            const gateway_metrics& counted, const runtime::context& node) {
+  runtime::http_exchange& x = *ask.exchange;
+  switch (ask.what) {
   case http_question::models:
     return answer_models(x, models);
   case http_question::model:
@@ -124,8 +125,10 @@ void answer(http_question what, runtime::http_exchange& x,
   case http_question::ready:
     return answer_ready(x, models);
   default:
-    runtime::metric_page page(what == http_question::metrics_of_vllm);
+    runtime::metric_page page(ask.what == http_question::metrics_of_vllm);
     counted.add(models, page);
+    if (ask.accounts)
+      add_refusals(*ask.accounts, page);
     node.add_metrics(page);
     x.respond(200, {{"Content-Type", runtime::metric_page::content_type}},
               page.text());
@@ -150,12 +153,18 @@ notice_of(const std::string& text, std::uint64_t number, core::epoch view) {
 }
 
 std::optional<openai::api_error>
-why_not_begun(const core::view& v, const served_model& model) {
+why_not_begun(const core::view& v, const served_model& model,
+              const runtime::http_request& request, const text_request& asked) {
   const core::job_entry* entry = core::find_job(v, model.entry().id);
-  if (entry == nullptr || !core::is_draining(*entry))
+  if (entry != nullptr && core::is_draining(*entry))
+    return openai::unavailable(
+      "the model \"" + model.name() + "\" is about to end", 1);
+  if (!request.account)
     return std::nullopt;
-  return openai::unavailable(
-    "the model \"" + model.name() + "\" is about to end", 1);
+  std::uint64_t tokens = 0;
+  for (const completion_prompt& p : asked.prompts)
+    tokens += p.ids.size();
+  return request.account->take_prompt(tokens);
 }
 
 std::optional<openai::api_error>

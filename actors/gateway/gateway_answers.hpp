@@ -22,10 +22,9 @@ namespace shoal::actors {
 
 using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
 
-/// @pre `what` is one of those after apply_template
-void answer(http_question what, runtime::http_exchange& x,
-            const served_models& models, const gateway_metrics& counted,
-            const runtime::context& node);
+/// @pre `ask.what` is one of those after apply_template
+void answer(const http_ask& ask, const served_models& models,
+            const gateway_metrics& counted, const runtime::context& node);
 
 /// Answers with JSON that was made without a stream; it is counted.
 void tell(runtime::http_exchange& x, const std::string& model,
@@ -35,9 +34,11 @@ void tell(runtime::http_exchange& x, const std::string& model,
 runtime::job_event
 notice_of(const std::string& text, std::uint64_t number, core::epoch view);
 
-/// Why no request for a model is begun any more; nothing if requests are.
+/// Takes the prompts of a request from what its key may use. @returns why it is not
+/// begun: for that, or since no request for the model is begun any more
 std::optional<openai::api_error>
-why_not_begun(const core::view& v, const served_model& model);
+why_not_begun(const core::view& v, const served_model& model,
+              const runtime::http_request& request, const text_request& asked);
 
 /// What a client is told where a stream has ended without its tokens; nothing for
 /// other ends.

@@ -59,6 +59,7 @@ public:
   }
 
   const std::shared_ptr<runtime::http_routes> routes;
+  std::shared_ptr<const runtime::key_accounts> accounts;
 
 private:
   void pass(std::shared_ptr<runtime::http_exchange> x, http_question what) {
@@ -68,7 +69,7 @@ private:
       to = caf::actor_cast<caf::actor>(gateway_);
     }
     if (to)
-      caf::anon_send(to, http_ask{std::move(x), what});
+      caf::anon_send(to, http_ask{std::move(x), what, accounts});
     else
       x->respond(openai::unavailable("the node is starting", 1));
   }
@@ -84,6 +85,11 @@ make_gateway_door(std::string version, bool vllm_metrics) {
 
 runtime::http_routes& routes_of(const std::shared_ptr<gateway_door>& door) {
   return *door->routes;
+}
+
+void count_refusals(const std::shared_ptr<gateway_door>& door,
+                    std::shared_ptr<const runtime::key_accounts> of) {
+  door->accounts = std::move(of);
 }
 
 std::shared_ptr<runtime::http_handler>

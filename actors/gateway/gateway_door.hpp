@@ -13,6 +13,10 @@
 #include <memory>
 #include <string>
 
+namespace shoal::runtime {
+class key_accounts; // runtime/http/keys/key_account.hpp
+}
+
 namespace shoal::actors {
 
 class gateway_door;
@@ -21,6 +25,9 @@ class gateway_door;
 /// @param vllm_metrics /metrics has the names of vLLM besides
 std::shared_ptr<gateway_door>
 make_gateway_door(std::string version, bool vllm_metrics = false);
+/// Their refusals are in /metrics. Before the server starts.
+void count_refusals(const std::shared_ptr<gateway_door>& door,
+                    std::shared_ptr<const runtime::key_accounts> of);
 /// To add paths, before the server starts.
 runtime::http_routes& routes_of(const std::shared_ptr<gateway_door>& door);
 std::shared_ptr<runtime::http_handler>

@@ -1,6 +1,8 @@
 // actors/gateway/gateway_metrics.cpp -- the metrics of requests and of pipelines.
 #include "actors/gateway/gateway_metrics.hpp"
 
+#include "runtime/http/keys/key_account.hpp"
+
 namespace shoal::actors {
 
 namespace {
@@ -63,6 +65,12 @@ constexpr metric_kind guessed{"shoal_pipeline_guessed_tokens_total", counter,
 constexpr metric_kind accepted{"shoal_pipeline_accepted_tokens_total", counter,
                                "of these, those that were right", of_pipeline,
                                "vllm:spec_decode_num_accepted_tokens_total"};
+
+constexpr metric_kind over_limit{
+  "shoal_key_refused_requests_total", counter,
+  "requests that were refused since they exceeded a limit of their API key at "
+  "this node: requests or tokens",
+  "key_name, limit"};
 
 double seconds(core::nanoseconds time) {
   return double(time) / 1e9;
@@ -156,11 +164,21 @@ std::vector<core::served_load> gateway_metrics::loads(
   return out;
 }
 
+void add_refusals(const runtime::key_accounts& of, runtime::metric_page& to) {
+  for (const runtime::key_refusals& k : of.refusals()) {
+    to.add(over_limit, {{"key_name", k.name}, {"limit", "requests"}},
+           double(k.requests));
+    to.add(over_limit, {{"key_name", k.name}, {"limit", "tokens"}},
+           double(k.tokens));
+  }
+}
+
 const std::vector<metric_kind>& gateway_metric_kinds() {
   static const std::vector<metric_kind> all{
-    requests, answers, made,       prompts,        first_token, each_token,
-    request,  streams, model_step, ready,          in_pipeline, running,
-    queued,   pages,   usage,      waiting_tokens, guessed,     accepted};
+    requests,       answers, made,     prompts,    first_token,
+    each_token,     request, streams,  model_step, ready,
+    in_pipeline,    running, queued,   pages,      usage,
+    waiting_tokens, guessed, accepted, over_limit};
   return all;
 }
 

@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace shoal::runtime {
+class key_accounts; // runtime/http/keys/key_account.hpp
+}
+
 namespace shoal::actors {
 
 /// A request that has ended.
@@ -63,6 +67,9 @@ private:
   std::map<core::job_id, std::uint64_t> generated_of_;
   std::map<std::string, of_model> models_;
 };
+
+/// Requests that exceeded the limits of keys, by the keys' names.
+void add_refusals(const runtime::key_accounts& of, runtime::metric_page& to);
 
 /// All of them, for the reference.
 const std::vector<runtime::metric_kind>& gateway_metric_kinds();

@@ -13,8 +13,9 @@ void add_http(CLI::App& c, http_options& o, const std::string& where) {
   c.add_option(
      "--api-keys", o.api_keys,
      where
-       + "file with the hashes of the keys that clients must have; needed "
-         "for an address other than loopback (default: none)")
+       + "file with the hashes of the keys that clients must have, and the "
+         "limits of each, which this node counts by itself; needed for an "
+         "address other than loopback (default: none)")
     ->type_name("FILE");
   c.add_option(
      "--http-cors", o.cors,
@@ -198,6 +199,19 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
      "there is none")
     ->type_name("FILE")
     ->required();
+  const auto limit = [c](const char* name, std::uint64_t& into,
+                         const char* what) {
+    c->add_option(name, into,
+                  std::string("most ") + what
+                    + " of this key in a minute, at each node by itself; more "
+                      "are refused with 429 (default: no limit)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, runtime::key_limit_max));
+  };
+  limit("--requests-per-minute", set.api_key.limits.requests_per_minute,
+        "requests (all but GET and HEAD)");
+  limit("--tokens-per-minute", set.api_key.limits.tokens_per_minute,
+        "tokens, of prompts and of what is generated,");
   run[c] = [&set] { return run_api_key(set.api_key); };
 }
 

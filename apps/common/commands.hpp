@@ -8,6 +8,7 @@
 #include "apps/common/http_front.hpp"
 #include "apps/common/named_model.hpp"
 #include "apps/terminal/exit_codes.hpp"
+#include "runtime/http/keys/api_keys.hpp" // key_limits
 
 #include <cstdint>
 #include <filesystem>
@@ -169,6 +170,7 @@ int run_serve(const serve_options& o);
 struct api_key_options {
   std::string name;           ///< of the client
   std::filesystem::path file; ///< gets the hash
+  runtime::key_limits limits;
 };
 int run_api_key(const api_key_options& o);
 

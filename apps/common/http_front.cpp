@@ -2,11 +2,14 @@
 #include "apps/common/http_front.hpp"
 
 #include "actors/gateway/gateway_door.hpp"
+#include "apps/common/http_description.hpp"
 #include "apps/common/version.hpp"
 #include "apps/page/page.hpp"
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/files/json.hpp"
 #include "runtime/http/http_server.hpp"
+#include "runtime/http/keys/key_account.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -58,12 +61,23 @@ http_front::http_front(const http_options& o,
   c.own_pages_only = {"/shoal/", "/models/"};
   if (more_)
     more_->add_to(actors::routes_of(door_));
+  const std::string description =
+    model::json_text(describe_api(program_version(), more_.get())
+                       .whole(!o.api_keys.empty(), actors::open_paths()));
+  actors::routes_of(door_).add(
+    "GET", "/openapi.json",
+    [description](const std::shared_ptr<runtime::http_exchange>& x) {
+      x->respond_json(description);
+    });
   c.log = [say](const std::string& line) { say("[http] " + line); };
   if (!o.api_keys.empty()) {
     auto keys = runtime::api_keys::load(o.api_keys);
     if (!keys)
       throw runtime::usage_error("--api-keys: " + keys.message());
     c.keys = std::make_shared<const runtime::api_keys>(*std::move(keys));
+    c.accounts =
+      std::make_shared<runtime::key_accounts>(std::chrono::steady_clock::now);
+    actors::count_refusals(door_, c.accounts);
   }
   try {
     server_ =

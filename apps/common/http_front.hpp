@@ -15,8 +15,9 @@
 #include <vector>
 
 namespace shoal::actors {
+class api_document;
 class gateway_door;
-}
+} // namespace shoal::actors
 namespace shoal::runtime {
 class http_server;
 }
@@ -39,6 +40,8 @@ public:
   virtual ~http_extension() = default;
   /// Called once, before the server listens.
   virtual void add_to(runtime::http_routes& routes) = 0;
+  /// What those paths answer, for /openapi.json.
+  virtual void describe(actors::api_document& to) const = 0;
   /// Ends what would go on as long as the node: no answer may wait for it.
   virtual void end() = 0;
 };

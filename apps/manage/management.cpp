@@ -24,6 +24,8 @@ namespace {
 
 constexpr std::size_t waiting_max = 32; ///< requests of one thread
 constexpr std::size_t streams_max = 32; ///< jobs that are followed
+/// Submissions under way: each may hold a file's pieces, and a connection.
+constexpr std::size_t submissions_max = 8;
 constexpr unsigned come_again_s = 1;
 
 /// Carries out requests, one after the other.
@@ -76,6 +78,54 @@ private:
   std::jthread thread_; // last: it uses the others
 };
 
+/// Work of which each piece has a thread of its own.
+class work_threads {
+public:
+  using work = std::function<void(const std::stop_token&)>;
+
+  explicit work_threads(std::size_t most) : most_(most) {}
+
+  /// @returns false if so much is under way already
+  bool add(work w) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const one& o) { return o.ended->load(); });
+    if (stopped_ || all_.size() >= most_)
+      return false;
+    auto ended = std::make_shared<std::atomic<bool>>(false);
+    try {
+      all_.push_back({ended, std::jthread([ended, w = std::move(w)](
+                                            const std::stop_token& stop) {
+                        w(stop);
+                        *ended = true;
+                      })});
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+  /// Asks all to stop, and waits.
+  void end() {
+    std::list<one> all;
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+      all.swap(all_);
+    }
+    for (one& o : all)
+      o.thread.request_stop();
+  }
+
+private:
+  struct one {
+    std::shared_ptr<std::atomic<bool>> ended;
+    std::jthread thread;
+  };
+  const std::size_t most_;
+  std::mutex mutex_;
+  bool stopped_ = false;
+  std::list<one> all_;
+};
+
 } // namespace
 
 class management::impl {
@@ -84,18 +134,36 @@ public:
 
   using blocking = std::function<http_answer(runtime::client&)>;
 
-  /// Answers on a thread of its own.
-  void ask(request_thread& by, const exchange_ptr& x, blocking question) {
+  /// Answers on the thread for short questions.
+  void ask(const exchange_ptr& x, blocking question) {
     if (!is_open(x))
       return;
     const bool taken =
-      by.add([x, question = std::move(question)](runtime::client& client) {
-        const http_answer answer = answer_of(question, client);
-        if (const auto* const error = std::get_if<openai::api_error>(&answer))
-          x->respond(*error);
-        else if (const auto& whole = std::get<json_answer>(answer); true)
-          x->respond(whole.status, {{"Content-Type", "application/json"}},
-                     whole.json);
+      looks_.add([x, question = std::move(question)](runtime::client& client) {
+        respond(*x, answer_of(question, client));
+      });
+    if (!taken)
+      too_many(x);
+  }
+
+  /// What may take long. `goes_on` is asked during that.
+  using submission = std::function<http_answer(
+    runtime::client&, const std::function<bool()>& goes_on)>;
+
+  /// Answers on a thread of its own.
+  void submit(const exchange_ptr& x, submission work) {
+    if (!is_open(x))
+      return;
+    const bool taken =
+      submissions_.add([x, work = std::move(work),
+                        config = config()](const std::stop_token& stop) {
+        const std::function<bool()> goes_on = [&] {
+          return !stop.stop_requested();
+        };
+        runtime::client client(config);
+        respond(*x,
+                answer_of([&](runtime::client& c) { return work(c, goes_on); },
+                          client));
       });
     if (!taken)
       too_many(x);
@@ -115,26 +183,17 @@ public:
   void stream(const exchange_ptr& x, const std::string& job) {
     if (!is_open(x))
       return;
-    std::lock_guard lock(mutex_);
-    std::erase_if(streams_, [](const follower& f) { return f.ended->load(); });
-    if (ended_ || streams_.size() >= streams_max)
-      return too_many(x);
-    auto ended = std::make_shared<std::atomic<bool>>(false);
-    const auto follow = [x, job, ended,
-                         config = config_](const std::stop_token& stop) {
-      try {
-        runtime::client client(config);
-        stream_events(client, job, x, [&] { return stop.stop_requested(); });
-      } catch (const std::exception&) {
-        x->end(); // without a "done": the client asks again
-      }
-      *ended = true;
-    };
-    try {
-      streams_.push_back({ended, std::jthread(follow)});
-    } catch (const std::system_error&) {
+    const bool taken =
+      streams_.add([x, job, config = config()](const std::stop_token& stop) {
+        try {
+          runtime::client client(config);
+          stream_events(client, job, x, [&] { return stop.stop_requested(); });
+        } catch (const std::exception&) {
+          x->end(); // without a "done": the client asks again
+        }
+      });
+    if (!taken)
       too_many(x);
-    }
   }
 
   bool may_change(const exchange_ptr& x) const {
@@ -149,33 +208,32 @@ public:
       return;
     config_.data_dir = data_dir;
     config_.named = true;
-    looks.start(config_);
-    submits.start(config_);
+    looks_.start(config_);
   }
 
   void end() {
-    std::list<follower> streams;
     {
       std::lock_guard lock(mutex_);
       ended_ = true;
-      streams.swap(streams_);
     }
-    stops_ = true;
-    for (follower& f : streams)
-      f.thread.request_stop();
-    looks.end();
-    submits.end();
+    streams_.end();
+    submissions_.end();
+    looks_.end();
   }
 
-  bool goes_on() const { return !stops_; }
-
-  request_thread looks, submits;
-
 private:
-  struct follower {
-    std::shared_ptr<std::atomic<bool>> ended;
-    std::jthread thread;
-  };
+  static void respond(http_exchange& x, const http_answer& answer) {
+    if (const auto* const error = std::get_if<openai::api_error>(&answer))
+      x.respond(*error);
+    else if (const auto& whole = std::get<json_answer>(answer); true)
+      x.respond(whole.status, {{"Content-Type", "application/json"}},
+                whole.json);
+  }
+
+  runtime::client_config config() {
+    std::lock_guard lock(mutex_);
+    return config_;
+  }
 
   bool is_open(const exchange_ptr& x) {
     std::lock_guard lock(mutex_);
@@ -190,12 +248,13 @@ private:
   }
 
   const bool changes_;
-  std::atomic<bool> stops_{false};
+  request_thread looks_;
+  work_threads submissions_{submissions_max};
+  work_threads streams_{streams_max};
   std::mutex mutex_; ///< guards what follows
   bool open_ = false;
   bool ended_ = false;
   runtime::client_config config_;
-  std::list<follower> streams_;
 };
 
 management::management(bool changes) : impl_(std::make_shared<impl>(changes)) {
@@ -213,66 +272,48 @@ void management::end() {
   impl_->end();
 }
 
-/// "ID" and "events" of "/shoal/jobs/ID/events".
-static std::pair<std::string, std::string> job_and_rest(std::string_view path) {
+/// "ID" of "/shoal/jobs/ID/events".
+static std::string job_of(const http_exchange& x) {
+  std::string_view path = x.request().path;
   path.remove_prefix(std::string_view("/shoal/jobs/").size());
-  const auto slash = path.find('/');
-  const auto id = runtime::percent_decoded(path.substr(0, slash));
-  return {id.value_or(""),
-          std::string(slash == path.npos ? std::string_view()
-                                         : path.substr(slash + 1))};
-}
-
-static void nothing_there(const exchange_ptr& x) {
-  auto error = openai::invalid_request("there is nothing at this path", "",
-                                       "unknown_path");
-  error.status = 404;
-  x->respond(error);
+  return runtime::percent_decoded(path.substr(0, path.find('/'))).value_or("");
 }
 
 void management::add_to(runtime::http_routes& routes) {
   const auto i = impl_;
-  const std::function<bool()> goes_on = [i] { return i->goes_on(); };
   routes.add("GET", "/shoal/status",
-             [i](exchange_ptr x) { i->ask(i->looks, x, get_status); });
+             [i](exchange_ptr x) { i->ask(x, get_status); });
   routes.add("GET", "/shoal/jobs",
-             [i](exchange_ptr x) { i->ask(i->looks, x, get_jobs); });
-  routes.add("GET", "/shoal/jobs/*", [i](exchange_ptr x) {
-    const auto [job, rest] = job_and_rest(x->request().path);
-    if (rest == "events")
-      i->stream(x, job);
-    else if (rest.empty())
-      i->ask(i->looks, x,
-             [job](runtime::client& c) { return get_job(c, job); });
-    else
-      nothing_there(x);
+             [i](exchange_ptr x) { i->ask(x, get_jobs); });
+  routes.add("GET", "/shoal/jobs/{job}", [i](exchange_ptr x) {
+    i->ask(x,
+           [job = job_of(*x)](runtime::client& c) { return get_job(c, job); });
   });
+  routes.add("GET", "/shoal/jobs/{job}/events",
+             [i](exchange_ptr x) { i->stream(x, job_of(*x)); });
   routes.add(
     "POST", "/shoal/jobs",
-    [i, goes_on](exchange_ptr x) {
+    [i](exchange_ptr x) {
       if (i->may_change(x))
-        i->ask(i->submits, x, [x, goes_on](runtime::client& c) {
+        i->submit(x, [x](runtime::client& c, const auto& goes_on) {
           return submit_job(c, x->request().body, goes_on);
         });
     },
     "application/json");
   routes.add(
-    "POST", "/shoal/jobs/*",
+    "POST", "/shoal/jobs/{job}/cancel",
     [i](exchange_ptr x) {
-      const auto [job, rest] = job_and_rest(x->request().path);
-      if (rest != "cancel")
-        nothing_there(x);
-      else if (i->may_change(x))
-        i->ask(i->looks, x, [x, job](runtime::client& c) {
-          return cancel_job(c, job, x->request().body);
+      if (i->may_change(x))
+        i->ask(x, [x](runtime::client& c) {
+          return cancel_job(c, job_of(*x), x->request().body);
         });
     },
     "application/json");
   routes.add(
     "POST", "/models/load",
-    [i, goes_on](exchange_ptr x) {
+    [i](exchange_ptr x) {
       if (i->may_change(x))
-        i->ask(i->submits, x, [x, goes_on](runtime::client& c) {
+        i->submit(x, [x](runtime::client& c, const auto& goes_on) {
           return load_model(c, x->request().body, goes_on);
         });
     },
@@ -281,7 +322,7 @@ void management::add_to(runtime::http_routes& routes) {
     "POST", "/models/unload",
     [i](exchange_ptr x) {
       if (i->may_change(x))
-        i->ask(i->looks, x, [x](runtime::client& c) {
+        i->ask(x, [x](runtime::client& c) {
           return unload_model(c, x->request().body);
         });
     },

@@ -9,9 +9,10 @@
 //   POST /models/load                serves a model
 //   POST /models/unload
 //
-// The server's thread only hands a request over: one thread asks the node, one
-// submits (which may take long), and each stream of events has one. All queues are
-// bounded; what does not fit is answered with 429.
+// The server's thread only hands a request over: one thread asks the node, and each
+// submission (which may take long: it may wait for room on the peers' disks) and each
+// stream of events has one of its own. Their numbers are bounded; what does not fit is
+// answered with 429.
 //
 // Safety: what changes something, or reads files by a path that a client names,
 // needs `changes`: on loopback without keys, each user of the machine is a client.
@@ -34,6 +35,7 @@ public:
   ~management() override; ///< end()
 
   void add_to(runtime::http_routes& routes) override;
+  void describe(actors::api_document& to) const override;
   /// The node answers commands at this folder. Before, clients are asked to come
   /// again.
   void open(const std::filesystem::path& data_dir);

@@ -1,6 +1,7 @@
 // apps/manage/management_bodies.cpp -- a table of fields for each body.
 #include "apps/manage/management_bodies.hpp"
 
+#include "runtime/core/assert.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -23,6 +24,7 @@ struct body_field {
   const char* type;
   bool required;
   const char* meaning;
+  const char* schema; ///< in JSON
   std::string (*set)(const json& value, Request& out);
 };
 
@@ -65,6 +67,7 @@ constexpr std::uint64_t context_max = 1u << 17;
 
 const body_field<train_request> train_table[] = {
   {"kind", "text", true, "`train`: a model is served by POST /models/load",
+   R"({"const":"train"})",
    [](const json& v, train_request&) {
      std::string kind;
      return v == "serve" ? "\"train\": a model is served by POST /models/load"
@@ -73,11 +76,13 @@ const body_field<train_request> train_table[] = {
   {"run", "text", true,
    "a run file, as `shoal train FILE` takes it; its data.paths, and a "
    "model.path that is a folder, are absolute paths on the node",
+   R"({"type":"string","minLength":1,"maxLength":1048576})",
    [](const json& v, train_request& out) {
      return take_text(v, out.run, run_bytes_max);
    }},
   {"name", "text, optional", false,
    "of the job; a number is appended if one of that name runs",
+   R"({"type":["string","null"],"minLength":1,"maxLength":128})",
    [](const json& v, train_request& out) {
      return take_text(v, out.name, core::limits::name_bytes_max);
    }},
@@ -86,6 +91,7 @@ const body_field<train_request> train_table[] = {
 const body_field<cancel_request> cancel_table[] = {
   {"now", "true or false, optional", false,
    "end at once, without a checkpoint of the step under way",
+   R"({"type":["boolean","null"]})",
    [](const json& v, cancel_request& out) -> std::string {
      if (!v.is_boolean())
        return "true or false";
@@ -98,6 +104,7 @@ const body_field<serve_options> load_table[] = {
   {"model", "text", true,
    "the absolute path of a folder or GGUF file on the node, ORG/NAME of the "
    "Hugging Face hub, or a training job, by name or id",
+   R"({"type":"string","minLength":1,"maxLength":4096})",
    [](const json& v, serve_options& out) {
      std::string text;
      std::string wrong = take_text(v, text, path_bytes_max);
@@ -106,11 +113,14 @@ const body_field<serve_options> load_table[] = {
    }},
   {"as", "text, optional", false,
    "name by which clients ask for it; without it that of the folder or job",
+   R"({"type":["string","null"],"minLength":1,"maxLength":128})",
    [](const json& v, serve_options& out) {
      return take_text(v, out.name, core::limits::name_bytes_max);
    }},
   {"replicas", "whole number or text, optional", false,
    "pipelines that serve it side by side; `auto`: as many as requests ask for",
+   R"({"anyOf":[{"type":["integer","null"],"minimum":1,"maximum":64},)"
+   R"({"const":"auto"}]})",
    [](const json& v, serve_options& out) -> std::string {
      if (v == "auto") {
        out.pipelines = 0;
@@ -121,23 +131,27 @@ const body_field<serve_options> load_table[] = {
    }},
   {"stages", "whole number, optional", false,
    "peers that share the layers of a pipeline",
+   R"({"type":["integer","null"],"minimum":1,"maximum":64})",
    [](const json& v, serve_options& out) {
      return take_number(v, out.stages, 1, std::int32_t(replicas_max));
    }},
   {"quantize", "text, optional", false,
    "convert weights at load: `bf16`, `q8`, `q4`",
+   R"({"enum":["bf16","q8","q4",null]})",
    [](const json& v, serve_options& out) {
      static constexpr std::string_view all[] = {"bf16", "q8", "q4"};
      return take_one_of(v, out.quantize, all);
    }},
   {"kv_type", "text, optional", false,
    "data type of the KV cache: `f32`, `bf16`, `q8`",
+   R"({"enum":["f32","bf16","q8",null]})",
    [](const json& v, serve_options& out) {
      static constexpr std::string_view all[] = {"f32", "bf16", "q8"};
      return take_one_of(v, out.kv_type, all);
    }},
   {"context", "whole number, optional", false,
    "most tokens of a prompt and its completion",
+   R"({"type":["integer","null"],"minimum":1,"maximum":131072})",
    [](const json& v, serve_options& out) {
      return take_number(v, out.context, std::uint64_t{1}, context_max);
    }},
@@ -145,6 +159,7 @@ const body_field<serve_options> load_table[] = {
 
 const body_field<unload_request> unload_table[] = {
   {"model", "text", true, "its name, as in GET /v1/models",
+   R"({"type":"string","minLength":1,"maxLength":4096})",
    [](const json& v, unload_request& out) {
      return take_text(v, out.model, path_bytes_max);
    }},
@@ -187,11 +202,22 @@ parse(std::string_view body, const body_field<Request> (&table)[N]) {
 }
 
 template <class Request, std::size_t N>
-std::vector<runtime::field_text>
-texts_of(const body_field<Request> (&table)[N]) {
-  std::vector<runtime::field_text> out;
-  for (const body_field<Request>& f : table)
-    out.push_back({f.name, f.type, "", f.meaning, {}});
+nlohmann::ordered_json schema_of(const body_field<Request> (&table)[N]) {
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+  nlohmann::ordered_json required = nlohmann::ordered_json::array();
+  for (const body_field<Request>& f : table) {
+    auto one = model::parse_json<nlohmann::ordered_json>(f.schema);
+    SHOAL_ASSERT(one.is_object());
+    one["description"] = f.meaning;
+    fields[f.name] = std::move(one);
+    if (f.required)
+      required.push_back(f.name);
+  }
+  nlohmann::ordered_json out{{"type", "object"},
+                             {"properties", std::move(fields)},
+                             {"additionalProperties", false}};
+  if (!required.empty())
+    out["required"] = std::move(required);
   return out;
 }
 
@@ -210,17 +236,17 @@ parsed<unload_request> parse_unload(std::string_view body) {
   return parse(body, unload_table);
 }
 
-std::vector<runtime::field_text> train_request_fields() {
-  return texts_of(train_table);
+nlohmann::ordered_json train_request_schema() {
+  return schema_of(train_table);
 }
-std::vector<runtime::field_text> cancel_request_fields() {
-  return texts_of(cancel_table);
+nlohmann::ordered_json cancel_request_schema() {
+  return schema_of(cancel_table);
 }
-std::vector<runtime::field_text> load_request_fields() {
-  return texts_of(load_table);
+nlohmann::ordered_json load_request_schema() {
+  return schema_of(load_table);
 }
-std::vector<runtime::field_text> unload_request_fields() {
-  return texts_of(unload_table);
+nlohmann::ordered_json unload_request_schema() {
+  return schema_of(unload_table);
 }
 
 } // namespace shoal::apps

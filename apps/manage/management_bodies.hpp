@@ -7,13 +7,13 @@
 #pragma once
 
 #include "apps/common/commands.hpp"
-#include "runtime/files/field_text.hpp"
 #include "runtime/openai/api_error.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 namespace shoal::apps {
 
@@ -40,10 +40,9 @@ parsed<cancel_request> parse_cancel(std::string_view body);
 parsed<serve_options> parse_load(std::string_view body);
 parsed<unload_request> parse_unload(std::string_view body);
 
-// The same fields, for the description of the API.
-std::vector<runtime::field_text> train_request_fields();
-std::vector<runtime::field_text> cancel_request_fields();
-std::vector<runtime::field_text> load_request_fields();
-std::vector<runtime::field_text> unload_request_fields();
-
+// The same fields as JSON schemas, for the description of the API.
+nlohmann::ordered_json train_request_schema();
+nlohmann::ordered_json cancel_request_schema();
+nlohmann::ordered_json load_request_schema();
+nlohmann::ordered_json unload_request_schema();
 } // namespace shoal::apps

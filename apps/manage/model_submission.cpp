@@ -203,11 +203,7 @@ model_submission::submit(runtime::client& client,
   }
   name_ = served_name(o_, usual_name);
   if (running.contains(name_))
-    return failure{"a job named \"" + name_
-                   + "\" is running: choose another name by --as, or end it "
-                     "by "
-                   + "`" + command_line("cancel " + shell_word(name_), o_.at)
-                   + "`"};
+    return name_is_taken();
   core::job_entry entry = served_entry(o_, config, name_);
   entry.user = user_at_host();
   entry.origin_bytes = bytes;
@@ -224,9 +220,20 @@ model_submission::submit(runtime::client& client,
   }
   if (auto given = weights(entry); !given)
     return given;
+  // Another one may have taken the name while files were uploaded.
+  if (!client.status(text))
+    if (const auto status = parse_status(text);
+        status && running_jobs(*status).contains(name_))
+      return name_is_taken();
   if (client.submit(entry, job_))
     return failure{client.text()};
   return model::done{};
+}
+
+failure model_submission::name_is_taken() const {
+  return failure{"a job named \"" + name_
+                 + "\" is running: choose another name by --as, or end it by `"
+                 + command_line("cancel " + shell_word(name_), o_.at) + "`"};
 }
 
 /// Asked several times a second while the node's disk has no room for the next

@@ -80,6 +80,7 @@ private:
   submit(runtime::client& client, const runtime::serve_config& config,
          const std::string& usual_name, const give_weights& weights,
          std::uint64_t bytes = 0);
+  model::failure name_is_taken() const;
   bool waits_for_room();
 
   const serve_options& o_;

@@ -2,7 +2,6 @@
 #include "apps/manage/passed_upload.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
-#include "runtime/files/sha256.hpp"
 
 #include <set>
 #include <string>
@@ -10,7 +9,7 @@
 namespace shoal::apps {
 
 using model::failure;
-using pieces = std::span<const std::span<const std::byte>>;
+using pieces = std::span<const model::file_piece>;
 
 namespace {
 
@@ -24,13 +23,17 @@ model::result<uploaded_model> passed_upload::list() {
   files_.clear();
   std::string last; // the manifest
   const put_pieces look = [&](pieces p, core::blob_digest& digest) {
-    digest = runtime::sha256_joined(p);
-    files_.push_back({digest, 0, false});
-    for (const auto& piece : p)
-      files_.back().bytes += piece.size();
+    const auto hashed = model::sha256_joined(p);
+    if (!hashed)
+      return model::status(hashed.why());
+    digest = *hashed;
+    const std::uint64_t bytes = model::bytes_of(p);
+    files_.push_back({digest, bytes, false});
     last.clear();
-    if (p.size() == 1 && p[0].size() <= actors::manifest_bytes_max)
-      last.assign(reinterpret_cast<const char*>(p[0].data()), p[0].size());
+    if (p.size() == 1 && bytes <= actors::manifest_bytes_max) {
+      last.resize(bytes);
+      return p[0].read(0, std::as_writable_bytes(std::span(last)));
+    }
     return model::status(model::done{});
   };
   auto out = upload_weights(directory_, look, part_bytes_);

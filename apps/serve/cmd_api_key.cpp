@@ -1,7 +1,7 @@
 // apps/serve/cmd_api_key.cpp -- apikey: a key for a client of served models.
 #include "apps/common/commands.hpp"
 #include "runtime/core/setup_error.hpp"
-#include "runtime/http/api_keys.hpp"
+#include "runtime/http/keys/api_keys.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ int run_api_key(const api_key_options& o) {
     return exit_usage;
   }
   try {
-    const runtime::new_api_key made = runtime::make_api_key(o.name);
+    const runtime::new_api_key made = runtime::make_api_key(o.name, o.limits);
     if (const std::string why = append(o.file, made.line); !why.empty()) {
       std::cerr << "shoal: --file: " << o.file.string() << ": " << why << "\n";
       return exit_failed;

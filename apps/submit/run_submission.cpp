@@ -30,7 +30,7 @@ check_text(const runtime::run_config& run, const model::corpus& text,
 
 put_pieces
 put_to(runtime::client& client, const std::function<bool()>& goes_on) {
-  return [&client, goes_on](std::span<const std::span<const std::byte>> pieces,
+  return [&client, goes_on](std::span<const model::file_piece> pieces,
                             core::blob_digest& digest) -> model::status {
     if (goes_on && !goes_on())
       return failure{"the upload was ended"};

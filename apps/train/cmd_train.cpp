@@ -316,9 +316,8 @@ private:
   /// Uploads initial weights, a checkpoint, or the trained tokenizer.
   model::status put_origin(core::job_entry& entry) {
     const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
-    const put_pieces put =
-      [this](std::span<const std::span<const std::byte>> pieces,
-             core::blob_digest& digest) -> model::status {
+    const put_pieces put = [this](std::span<const model::file_piece> pieces,
+                                  core::blob_digest& digest) -> model::status {
       if (client_->put_pieces(pieces, digest))
         return failure{not_stored()};
       return model::done{};

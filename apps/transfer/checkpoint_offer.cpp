@@ -23,7 +23,7 @@ std::string send(runtime::client_config at, core::job_id job,
     return no + client.text();
   const auto sent =
     upload_model(folder, step,
-                 [&](std::span<const std::span<const std::byte>> pieces,
+                 [&](std::span<const model::file_piece> pieces,
                      core::blob_digest& digest) -> model::status {
                    if (stop)
                      return model::failure{"the command ends"};

@@ -4,7 +4,7 @@
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/files/file_io.hpp"
-#include "runtime/files/mapped_file.hpp"
+#include "runtime/files/git_lfs.hpp"
 #include "runtime/model/files/checksums.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
@@ -86,15 +86,15 @@ public:
   }
 
 private:
-  using mapped_ptr = std::shared_ptr<const model::mapped_file>;
+  using file_ptr = std::shared_ptr<const model::input_file>;
 
   model::result<uploaded_model> put_manifest() {
     std::ranges::sort(all_.files, {}, &actors::manifest_file::name);
     uploaded_model out;
     out.bytes = all_.total_bytes();
     const std::string text = actors::to_json(all_);
-    const auto bytes = std::as_bytes(std::span(text));
-    if (auto done = put_({&bytes, 1}, out.manifest); !done)
+    const model::file_piece piece(std::as_bytes(std::span(text)));
+    if (auto done = put_({&piece, 1}, out.manifest); !done)
       return done.why();
     return out;
   }
@@ -128,19 +128,17 @@ private:
     return fs::is_regular_file(directory_ / name, error);
   }
 
-  model::status put_file(const std::string& name,
-                         std::span<const std::span<const std::byte>> pieces) {
-    actors::manifest_file f{name, {}, 0};
-    for (const auto& piece : pieces)
-      f.bytes += piece.size();
+  model::status
+  put_file(const std::string& name, std::span<const model::file_piece> pieces) {
+    actors::manifest_file f{name, {}, model::bytes_of(pieces)};
     if (auto done = put_(pieces, f.digest); !done)
       return done;
     all_.files.push_back(f);
     return model::done{};
   }
   model::status put_text(const std::string& name, std::string_view text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    return put_file(name, {&bytes, 1});
+    const model::file_piece piece(std::as_bytes(std::span(text)));
+    return put_file(name, {&piece, 1});
   }
 
   /// Names of the files that hold a kind of tensors; none: there are none.
@@ -168,22 +166,22 @@ private:
     auto names = names_of(kind);
     if (!names)
       return names.why();
-    std::vector<mapped_ptr> files;
+    std::vector<file_ptr> files;
     std::uint64_t largest = 0, total = 0;
     for (const std::string& name : *names) {
-      auto file = model::mapped_file::open(directory_ / name);
+      auto file = model::input_file::open(directory_ / name);
       if (!file)
         return file.why();
-      largest = std::max<std::uint64_t>(largest, (*file)->bytes().size());
-      total += (*file)->bytes().size();
+      largest = std::max(largest, (*file)->bytes());
+      total += (*file)->bytes();
       files.push_back(*file);
     }
     if (largest > part_bytes_)
       return put_parts(kind, *names, files,
                        std::max(part_bytes_, total / parts_max));
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const auto bytes = files[i]->bytes();
-      if (auto done = put_file((*names)[i], {&bytes, 1}); !done)
+      const model::file_piece whole(files[i]);
+      if (auto done = put_file((*names)[i], {&whole, 1}); !done)
         return done;
     }
     if (files.empty() || (*names)[0] == actors::single_name(kind))
@@ -191,39 +189,53 @@ private:
     return put_whole(actors::index_name(kind));
   }
 
+  static model::result<std::vector<model::file_part>>
+  cut_file(const model::input_file& file, std::uint64_t part_bytes) {
+    std::vector<std::byte> begin(
+      std::min<std::uint64_t>(file.bytes(), model::lfs_pointer_bytes_max));
+    if (auto ok = file.read(0, begin); !ok)
+      return ok.why();
+    begin.resize(model::header_end(begin, file.bytes()));
+    if (auto ok = file.read(0, begin); !ok)
+      return ok.why();
+    return model::cut_safetensors(begin, file.bytes(), file.name(), part_bytes);
+  }
+
   model::status
   put_parts(const std::string& kind, const std::vector<std::string>& names,
-            const std::vector<mapped_ptr>& files, std::uint64_t part_bytes) {
-    std::vector<model::file_part> parts;
+            const std::vector<file_ptr>& files, std::uint64_t part_bytes) {
+    std::vector<std::pair<model::file_part, file_ptr>> parts;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      auto cut = model::cut_safetensors(
-        files[i]->bytes(), (directory_ / names[i]).string(), part_bytes);
+      auto cut = cut_file(*files[i], part_bytes);
       if (!cut)
         return cut.why();
-      std::ranges::move(*cut, std::back_inserter(parts));
+      for (model::file_part& part : *cut)
+        parts.emplace_back(std::move(part), files[i]);
     }
     model::shard_index index;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string name = model::shard_name(kind, i, parts.size());
-      std::vector pieces{std::as_bytes(std::span(parts[i].begin))};
-      pieces.insert(pieces.end(), parts[i].values.begin(),
-                    parts[i].values.end());
+      const auto& [part, file] = parts[i];
+      std::vector<model::file_piece> pieces;
+      pieces.emplace_back(std::as_bytes(std::span(part.begin)));
+      for (const model::byte_range& v : part.values)
+        pieces.emplace_back(file, v.first, v.last - v.first);
       if (auto done = put_file(name, pieces); !done)
         return done;
-      for (const std::string& tensor : parts[i].tensors)
+      for (const std::string& tensor : part.tensors)
         index.weights[tensor] = name;
-      bytes += parts[i].data_bytes();
+      bytes += part.data_bytes();
     }
     return put_text(actors::index_name(kind), model::to_json(index, bytes));
   }
 
   model::status put_whole(const std::string& name) {
-    auto file = model::mapped_file::open(directory_ / name);
+    auto file = model::input_file::open(directory_ / name);
     if (!file)
       return file.why();
-    const auto bytes = (*file)->bytes();
-    return put_file(name, {&bytes, 1});
+    const model::file_piece whole(*file);
+    return put_file(name, {&whole, 1});
   }
 
   model::status put_small() {

@@ -8,13 +8,15 @@
 // are not uploaded.
 //
 // Threads: blocking.
-// Errors:  a failure names the file; files that were uploaded do no harm.
+// Errors:  a failure names the file, also one that shrinks meanwhile; files that were
+//          uploaded do no harm.
 #pragma once
 
 #include "apps/transfer/tokenizer_files.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/watch.hpp"
+#include "runtime/files/file_piece.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -28,7 +30,7 @@ inline constexpr std::uint64_t upload_part_bytes = std::uint64_t{64} << 20;
 
 /// Uploads a blob that lies in several places, under a name.
 using put_pieces = std::function<model::status(
-  std::span<const std::span<const std::byte>> pieces, core::blob_digest&)>;
+  std::span<const model::file_piece> pieces, core::blob_digest&)>;
 
 struct uploaded_model {
   core::blob_digest manifest{};

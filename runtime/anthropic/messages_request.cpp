@@ -174,7 +174,7 @@ parse(std::string_view body, const chat_limits& limits, bool counts_only) {
   if (auto* wrong = std::get_if<api_error>(&parsed))
     return std::move(*wrong);
   json& object = std::get<json>(parsed);
-  fields in(object);
+  fields in(object, limits.told);
   json more{{"messages", read_messages(in, limits)},
             {"tools", read_tools(in, limits)},
             {"stop", read_stops(in)},
@@ -195,7 +195,9 @@ parse(std::string_view body, const chat_limits& limits, bool counts_only) {
   for (const char* name : own_names)
     object.erase(name);
   object.update(more);
-  fields chat(object);
+  if (limits.told)
+    limits.told->hide(own_names);
+  fields chat(object, limits.told);
   messages_request out;
   static_cast<openai::chat_request&>(out) = openai::read_chat(chat, limits);
   if (chat.ok())

@@ -349,35 +349,28 @@ std::error_code client::status(std::string& json) {
 
 std::error_code
 client::put_blob(std::span<const std::byte> bytes, core::blob_digest& digest) {
-  return put_pieces({&bytes, 1}, digest);
+  const model::file_piece piece(bytes);
+  return put_pieces({&piece, 1}, digest);
 }
 
-std::error_code
-client::put_pieces(std::span<const std::span<const std::byte>> pieces,
-                   core::blob_digest& digest,
-                   const std::function<bool()>& goes_on) {
-  digest = sha256_joined(pieces);
-  std::uint64_t total = 0;
-  for (const auto& piece : pieces)
-    total += piece.size();
-  std::size_t at = 0; // in the first of `pieces`
-  return impl_->put(
+std::error_code client::put_pieces(std::span<const model::file_piece> pieces,
+                                   core::blob_digest& digest,
+                                   const std::function<bool()>& goes_on) {
+  const auto hashed = model::sha256_joined(pieces);
+  if (!hashed)
+    return impl_->fail(errc::corrupt, hashed.message());
+  digest = *hashed;
+  model::piece_reader reader(pieces);
+  std::string wrong;
+  const auto error = impl_->put(
     [&](std::span<std::byte> out) {
-      std::size_t copied = 0;
-      while (copied < out.size()) {
-        const auto rest = pieces.front().subspan(at);
-        const std::size_t n = std::min(rest.size(), out.size() - copied);
-        std::copy_n(rest.begin(), n, out.begin() + std::ptrdiff_t(copied));
-        copied += n;
-        at += n;
-        if (at == pieces.front().size()) {
-          pieces = pieces.subspan(1);
-          at = 0;
-        }
-      }
-      return copied;
+      const auto got = reader.read(out);
+      if (!got)
+        wrong = got.message();
+      return got ? *got : 0;
     },
-    total, digest, goes_on);
+    model::bytes_of(pieces), digest, goes_on);
+  return wrong.empty() ? error : impl_->fail(errc::corrupt, wrong);
 }
 
 std::error_code client::get_blob(

@@ -15,6 +15,7 @@
 
 #include "runtime/core/errc.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/files/file_piece.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <chrono>
@@ -91,7 +92,7 @@ public:
   /// @param goes_on asked now and then while the node's disk has no room for it;
   /// without one, or once it says no, the upload fails
   [[nodiscard]] std::error_code
-  put_pieces(std::span<const std::span<const std::byte>> pieces,
+  put_pieces(std::span<const model::file_piece> pieces,
              core::blob_digest& digest,
              const std::function<bool()>& goes_on = {});
 

@@ -81,10 +81,7 @@ bool answer_box::begin_stream(unsigned status,
         + std::to_string(limits_.streams_max) + "; try again later",
       limits_.retry_after_s);
     stage_ = stage::complete;
-    begin({error.status,
-           {{"Content-Type", "application/json"},
-            {"Retry-After", std::to_string(error.retry_after_s)}},
-           true});
+    begin({error.status, error_headers(error), true});
     next_.bytes = error_body(path_, error);
     next_.complete = true;
     notify();
@@ -138,8 +135,7 @@ void answer_box::abandon() {
   if (answered)
     return;
   const auto error = openai::server_error("the request was given up");
-  respond(error.status, {{"Content-Type", "application/json"}},
-          error_body(path_, error));
+  respond(error.status, error_headers(error), error_body(path_, error));
 }
 
 answer_box::taken answer_box::take() {

@@ -239,6 +239,7 @@ void connection::on_head() {
   answer_.takes_chunks = reader_.takes_chunks();
   auto verdict = host_.gate.check(head, *host_.handler);
   answer_.extra = std::move(verdict.headers);
+  answer_.account = head.account;
   const bool close = reader_.has_body() || !reader_.keep_alive();
   if (verdict.preflight)
     return send_whole(204, {}, {}, close);

@@ -158,8 +158,9 @@ private:
   struct answer {
     std::shared_ptr<answer_box> box; ///< nothing: the server answers itself
     std::vector<http_header> extra;  ///< headers of the gate
-    bool head_only = false;          ///< the request is HEAD
-    bool takes_chunks = false;       ///< the client speaks HTTP/1.1
+    std::shared_ptr<key_account> account; ///< of the client's key; may be null
+    bool head_only = false;               ///< the request is HEAD
+    bool takes_chunks = false;            ///< the client speaks HTTP/1.1
     bool stream = false;
     bool in_chunks = false;
     bool last = false;            ///< nothing follows on this connection

@@ -1,6 +1,7 @@
 // runtime/http/connection_answers.cpp -- sends answers, at the client's pace.
 #include "runtime/core/assert.hpp"
 #include "runtime/http/connection.hpp"
+#include "runtime/http/keys/key_account.hpp"
 
 #include <boost/asio/buffer.hpp>
 
@@ -15,10 +16,7 @@ using boost::system::error_code;
 
 void connection::refuse(const openai::api_error& error, bool close) {
   ++host_.refused;
-  std::vector<http_header> headers{{"Content-Type", "application/json"}};
-  if (error.retry_after_s > 0)
-    headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
-  send_whole(error.status, std::move(headers),
+  send_whole(error.status, error_headers(error),
              error_body(reader_.request().path, error), close);
 }
 
@@ -64,6 +62,9 @@ void connection::send(answer_box::taken taken) {
     else
       answer_.stream = true;
     std::ranges::move(answer_.extra, std::back_inserter(head.headers));
+    if (answer_.account)
+      for (auto& [name, value] : answer_.account->headers())
+        head.headers.push_back({std::move(name), std::move(value)});
     output_ += head_text(head, std::time(nullptr));
   }
   if (answer_.stream)

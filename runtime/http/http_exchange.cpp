@@ -41,11 +41,17 @@ std::string error_body(std::string_view path, const openai::api_error& error) {
   return theirs ? anthropic::error_json(error) : openai::error_json(error);
 }
 
+std::vector<http_header> error_headers(const openai::api_error& error) {
+  std::vector<http_header> out{{"Content-Type", "application/json"}};
+  if (error.retry_after_s == openai::api_error::never)
+    out.push_back({"x-should-retry", "false"}); // else clients try 429 again
+  else if (error.retry_after_s > 0)
+    out.push_back({"Retry-After", std::to_string(error.retry_after_s)});
+  return out;
+}
+
 bool http_exchange::respond(const openai::api_error& error) {
-  std::vector<http_header> headers{{"Content-Type", "application/json"}};
-  if (error.retry_after_s > 0)
-    headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
-  return respond(error.status, std::move(headers),
+  return respond(error.status, error_headers(error),
                  error_body(request().path, error));
 }
 

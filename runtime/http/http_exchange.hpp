@@ -31,6 +31,8 @@
 
 namespace shoal::runtime {
 
+class key_account; // runtime/http/keys/key_account.hpp
+
 struct http_header {
   std::string name; ///< of a request: in lower case
   std::string value;
@@ -47,6 +49,8 @@ struct http_request {
   std::string body;
   std::string client;   ///< "127.0.0.1:40312"
   std::string key_name; ///< of the API key; "": the server asks for none
+  /// Of that key; null: it has no limits.
+  std::shared_ptr<key_account> account;
 
   /// The first header of this name, in lower case; nullptr if there is none.
   const std::string* header(std::string_view lower_case_name) const;
@@ -58,6 +62,9 @@ std::optional<std::string> percent_decoded(std::string_view text);
 /// The body of an error, in the words of the API that a path belongs to:
 /// Anthropic's for /v1/messages, else OpenAI's.
 std::string error_body(std::string_view path, const openai::api_error& error);
+
+/// Its type, and whether and when another try makes sense.
+std::vector<http_header> error_headers(const openai::api_error& error);
 
 enum class http_write {
   ok,

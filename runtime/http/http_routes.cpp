@@ -15,12 +15,39 @@ namespace {
 /// Bytes of a path or type that an error shows.
 constexpr std::size_t shown_max = 80;
 
-/// What follows the prefix of a pattern "/a/*" is not empty.
+/// The part of a path before the next slash, which is taken off.
+std::string_view next_part(std::string_view& path) {
+  const auto slash = std::min(path.find('/'), path.size());
+  const std::string_view part = path.substr(0, slash);
+  path.remove_prefix(std::min(slash + 1, path.size()));
+  return part;
+}
+
+/// What follows the prefix of a pattern "/a/*" is not empty, nor is a part in braces.
 bool matches(std::string_view pattern, std::string_view path) {
-  if (!pattern.ends_with("/*"))
+  if (pattern.ends_with("/*")) {
+    pattern.remove_suffix(1);
+    return path.size() > pattern.size() && path.starts_with(pattern);
+  }
+  if (pattern.find('{') == pattern.npos)
     return pattern == path;
-  pattern.remove_suffix(1);
-  return path.size() > pattern.size() && path.starts_with(pattern);
+  if (std::ranges::count(pattern, '/') != std::ranges::count(path, '/'))
+    return false;
+  while (!pattern.empty()) {
+    const std::string_view wanted = next_part(pattern);
+    const std::string_view part = next_part(path);
+    if (wanted.starts_with('{') ? part.empty() : wanted != part)
+      return false;
+  }
+  return true;
+}
+
+/// Which of two patterns that match counts.
+std::pair<int, std::size_t> rank(std::string_view pattern) {
+  const int kind = pattern.ends_with("/*")             ? 0
+                   : pattern.find('{') != pattern.npos ? 1
+                                                       : 2;
+  return {kind, pattern.size()};
 }
 
 bool is_type(std::string_view header, std::string_view type) {
@@ -40,16 +67,18 @@ void http_routes::add(std::string method, std::string path, function answer,
                      std::move(answer)});
 }
 
+std::vector<std::pair<std::string, std::string>> http_routes::all() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const route& r : routes_)
+    out.emplace_back(r.method, r.path);
+  return out;
+}
+
 std::vector<const http_routes::route*>
 http_routes::of(const std::string& path) const {
   std::string_view best;
-  const auto better = [&](const std::string& pattern) {
-    const bool exact = !pattern.ends_with("/*");
-    return best.empty() || exact
-           || (best.ends_with("/*") && pattern.size() > best.size());
-  };
   for (const route& r : routes_)
-    if (matches(r.path, path) && better(r.path))
+    if (matches(r.path, path) && (best.empty() || rank(best) < rank(r.path)))
       best = r.path;
   std::vector<const route*> found;
   for (const route& r : routes_)

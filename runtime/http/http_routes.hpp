@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
@@ -20,12 +21,16 @@ class http_routes : public http_handler {
 public:
   using function = std::function<void(std::shared_ptr<http_exchange>)>;
 
-  /// @param path  exact, or "/v1/models/*" for all paths that go on after the
-  ///              slash; an exact path has priority, then the longest
+  /// @param path  exact, or "/jobs/{job}/end" for any part of a path in place of
+  ///              the braces, or "/v1/models/*" for all paths that go on after the
+  ///              slash; they have priority in this order, then the longest
   /// @param body_type  "application/json": what the Content-Type must be; "":
   ///                   any
   void add(std::string method, std::string path, function answer,
            std::string body_type = "");
+
+  /// Method and path of each.
+  std::vector<std::pair<std::string, std::string>> all() const;
 
   std::optional<openai::api_error> check(const http_request& head) override;
   std::string allowed_methods(const http_request& head) override;

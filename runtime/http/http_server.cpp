@@ -5,6 +5,7 @@
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/http/connection.hpp"
+#include "runtime/http/keys/key_account.hpp"
 #include "runtime/http/listen_address.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -43,6 +44,9 @@ public:
 http_config checked(http_config config) {
   if (!config.clock)
     config.clock = std::make_shared<system_clock>();
+  if (!config.accounts)
+    config.accounts = std::make_shared<key_accounts>(
+      [clock = config.clock] { return clock->now(); });
   const http_limits& l = config.limits;
   SHOAL_ASSERT(l.connections_max > 0 && l.head_bytes_max >= 64
                && l.head_bytes_max <= 1 << 20

@@ -17,8 +17,8 @@
 // Source:  RFC 9110, RFC 9112.
 #pragma once
 
-#include "runtime/http/api_keys.hpp"
 #include "runtime/http/http_exchange.hpp"
+#include "runtime/http/keys/api_keys.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -29,6 +29,8 @@
 #include <vector>
 
 namespace shoal::runtime {
+
+class key_accounts; // runtime/http/keys/key_account.hpp
 
 struct http_limits {
   using seconds = std::chrono::seconds;
@@ -77,6 +79,8 @@ struct http_config {
   bool next_free_port = false; ///< if the port is taken, one above it
   /// Nothing: no key is asked for, and only loopback is listened on.
   std::shared_ptr<const api_keys> keys;
+  /// What keys with limits have left; nothing: the server makes one.
+  std::shared_ptr<key_accounts> accounts;
   std::vector<std::string> open_paths; ///< need no key: "/health"
   /// Web pages of other origins that may use the server:
   /// "https://chat.example.org", or "*" for all.

@@ -1,6 +1,7 @@
 // runtime/http/request_gate.cpp -- Host, origin, key, then the handler.
 #include "runtime/http/request_gate.hpp"
 
+#include "runtime/http/keys/key_account.hpp"
 #include "runtime/http/listen_address.hpp"
 
 #include <algorithm>
@@ -16,6 +17,11 @@ constexpr const char* cors_headers =
   "Authorization, Content-Type, Last-Event-ID, X-Api-Key, Anthropic-Version, "
   "Anthropic-Beta";
 constexpr const char* cors_max_age = "7200";
+/// What their scripts may read.
+constexpr const char* shown_headers =
+  "Retry-After, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+  "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
+  "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens";
 
 bool equal_caseless(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
@@ -44,8 +50,9 @@ refusal(unsigned status, std::string message, const char* code) {
 } // namespace
 
 request_gate::request_gate(const http_config& config, bool loopback)
-  : keys_(config.keys), open_paths_(config.open_paths),
-    origins_(config.cors_origins), own_pages_only_(config.own_pages_only),
+  : keys_(config.keys), accounts_(config.accounts),
+    open_paths_(config.open_paths), origins_(config.cors_origins),
+    own_pages_only_(config.own_pages_only),
     host_must_be_loopback_(loopback && !config.keys) {
 }
 
@@ -60,7 +67,7 @@ bool request_gate::allow_origin(const http_request& head,
   for (const std::string& allowed : origins_)
     if (allowed == "*" || allowed == *origin) {
       headers.push_back({"Access-Control-Allow-Origin", allowed});
-      headers.push_back({"Access-Control-Expose-Headers", "Retry-After"});
+      headers.push_back({"Access-Control-Expose-Headers", shown_headers});
       return true;
     }
   return false;
@@ -94,8 +101,10 @@ bool request_gate::authorize(http_request& head) const {
   if (!keys_)
     return true;
   for (const std::string& key : keys)
-    if (const auto name = keys_->find(key)) {
-      head.key_name = *name;
+    if (const api_key* const known = keys_->find(key)) {
+      head.key_name = known->name;
+      if (accounts_)
+        head.account = accounts_->of(*known);
       return true;
     }
   return std::ranges::find(open_paths_, head.path) != open_paths_.end();
@@ -146,6 +155,9 @@ request_gate::check(http_request& head, http_handler& handler) const {
   out.refused = handler.check(head);
   if (out.refused && out.refused->status == 405)
     out.headers.push_back({"Allow", handler.allowed_methods(head)});
+  if (!out.refused && head.account && head.method != "GET"
+      && head.method != "HEAD")
+    out.refused = head.account->take_request();
   return out;
 }
 

@@ -1,8 +1,9 @@
 // runtime/http/request_gate.hpp -- which requests come as far as the handler.
 //
 // In this order: the Host (403), a browser's question before a request from
-// another origin (204), the origin of a change (403), the API key (401), a compressed body (415), and what the
-// handler has against the head (404, 405, 415).
+// another origin (204), the origin of a change (403), the API key (401), a compressed
+// body (415), what the handler has against the head (404, 405, 415), and the key's
+// limit of requests (429), which counts all but GET and HEAD.
 //
 // Threads: one. Errors: answers, as api_error.
 #pragma once
@@ -30,7 +31,7 @@ public:
     std::vector<http_header> headers; ///< to be added to any answer
   };
   /// Also removes its key from the request (Authorization, as OpenAI's clients send
-  /// it, or X-Api-Key, as Anthropic's do), and sets its key_name.
+  /// it, or X-Api-Key, as Anthropic's do), and sets its key_name and account.
   verdict check(http_request& head, http_handler& handler) const;
 
 private:
@@ -43,6 +44,7 @@ private:
   bool authorize(http_request& head) const;
 
   std::shared_ptr<const api_keys> keys_;
+  std::shared_ptr<key_accounts> accounts_; ///< null: limits have no effect
   std::vector<std::string> open_paths_;
   std::vector<std::string> origins_;
   std::vector<std::string> own_pages_only_;

@@ -21,8 +21,10 @@ struct api_error {
   std::string type;  ///< "invalid_request_error", "server_error", ...
   std::string param; ///< the field of the request that is wrong; "": none
   std::string code;  ///< "model_not_found", ...; "": none
-  /// Seconds after which another try makes sense (Retry-After); 0: not said.
+  /// Seconds after which another try makes sense (Retry-After); 0: not said;
   unsigned retry_after_s = 0;
+  /// for this one none ever does (x-should-retry).
+  static constexpr unsigned never = ~0u;
 };
 
 /// 400: `param` is wrong.

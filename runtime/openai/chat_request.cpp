@@ -224,7 +224,7 @@ parse_chat(std::string_view body, const chat_limits& limits) {
   const auto object = parse_body(body, limits.values_max);
   if (const auto* wrong = std::get_if<api_error>(&object))
     return *wrong;
-  fields in(std::get<json>(object));
+  fields in(std::get<json>(object), limits.told);
   chat_request out = read_chat(in, limits);
   if (!in.ok())
     return std::move(in.mistake());

@@ -131,7 +131,7 @@ parse_completion(std::string_view body, const completion_limits& limits) {
     return *wrong;
   completion_request request;
   request.max_tokens = completion_request::max_tokens_default;
-  fields in(std::get<json>(object));
+  fields in(std::get<json>(object), limits.told);
   request.prompts = read_prompts(in, "prompt", limits);
   in.integer("max_tokens", 0, limits.tokens_max, request.max_tokens);
   read_options(in, limits, request);

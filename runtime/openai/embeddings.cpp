@@ -109,7 +109,7 @@ parse_embeddings(std::string_view body, const embedding_limits& limits) {
   const auto object = parse_body(body, limits.values_max);
   if (const auto* wrong = std::get_if<api_error>(&object))
     return *wrong;
-  fields in(std::get<json>(object));
+  fields in(std::get<json>(object), limits.told);
   embedding_request request;
   in.text("model", limits.name_bytes_max, request.model);
   if (in.find("messages") && !in.find("input"))

@@ -16,6 +16,8 @@ namespace shoal::openai {
 
 using token_id = std::int32_t; // as in kernels and in core/serving
 
+class field_log;
+
 struct request_limits {
   std::uint32_t n_max = 64;             ///< answers to each prompt
   std::uint32_t tokens_max = 1 << 20;   ///< max_tokens
@@ -28,6 +30,7 @@ struct request_limits {
   /// Numbers, texts, lists and objects in the whole body: each costs memory.
   std::size_t values_max = (1 << 20) + 4096;
   std::size_t name_bytes_max = 512; ///< model, user
+  field_log* told = nullptr; ///< is told which fields are read (field_log.hpp)
 };
 
 struct generation_options {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/files/json.hpp"
+#include "runtime/openai/field_log.hpp"
 #include "runtime/openai/generation_options.hpp"
 
 #include <cstdint>
@@ -29,7 +30,9 @@ std::optional<std::int64_t> whole(const json& value);
 /// absent or null leaves its target as it is.
 class fields {
 public:
-  explicit fields(const json& object) : object_(object) {}
+  /// @param told is told which fields are read; may be null
+  explicit fields(const json& object, field_log* told = nullptr)
+    : object_(object), told_(told) {}
 
   bool ok() const { return !mistake_; }
   api_error& mistake() { return *mistake_; }
@@ -44,15 +47,10 @@ public:
   }
 
   /// nullptr if the field is absent or null, or there is a mistake already.
-  const json* find(const char* name) const {
-    if (mistake_)
-      return nullptr;
-    const auto found = object_.find(name);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
+  const json* find(const char* name) const { return find(name, {}); }
 
   void flag(const char* name, bool& into) {
-    const json* const value = find(name);
+    const json* const value = find(name, {kind::flag});
     if (value && !value->is_boolean())
       return not_a(name, *value, "true or false");
     if (value)
@@ -60,7 +58,8 @@ public:
   }
 
   void text(const char* name, std::size_t bytes_max, std::string& into) {
-    const json* const value = find(name);
+    const json* const value =
+      find(name, {kind::text, 0, std::int64_t(bytes_max)});
     if (!value)
       return;
     if (!value->is_string())
@@ -73,7 +72,7 @@ public:
   /// @returns whether the field is there and right
   bool integer(const char* name, std::int64_t low, std::int64_t high,
                std::int64_t& into) {
-    const json* const value = find(name);
+    const json* const value = find(name, {kind::integer, low, high});
     if (!value)
       return false;
     if (!value->is_number())
@@ -100,7 +99,7 @@ public:
   /// @param above  whether `low` itself is refused
   void number(const char* name, int low, int high, bool above,
               std::optional<float>& into) {
-    const json* const value = find(name);
+    const json* const value = find(name, {kind::number, low, high, above});
     if (!value)
       return;
     if (!value->is_number())
@@ -118,7 +117,19 @@ public:
   }
 
 private:
+  using kind = read_field::kind;
+
+  const json* find(const char* name, const read_field& as) const {
+    if (told_)
+      told_->add(name, as);
+    if (mistake_)
+      return nullptr;
+    const auto found = object_.find(name);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+
   const json& object_;
+  field_log* const told_;
   std::optional<api_error> mistake_;
 };
 

@@ -11,12 +11,12 @@ constexpr std::size_t tokens_max = 1 << 20;
 
 /// Runs `read` on the fields of a body.
 template <class Request, class Read>
-std::variant<Request, api_error> parse(std::string_view body, Read read) {
-  const chat_limits limits;
+std::variant<Request, api_error>
+parse(std::string_view body, const chat_limits& limits, Read read) {
   const auto object = parse_body(body, limits.values_max);
   if (const auto* wrong = std::get_if<api_error>(&object))
     return *wrong;
-  fields in(std::get<json>(object));
+  fields in(std::get<json>(object), limits.told);
   Request out;
   in.text("model", limits.name_bytes_max, out.model);
   read(in, limits, out);
@@ -28,11 +28,18 @@ std::variant<Request, api_error> parse(std::string_view body, Read read) {
 } // namespace
 
 std::variant<tokenize_request, api_error>
-parse_tokenize(std::string_view body) {
+parse_tokenize(std::string_view body, const chat_limits& limits) {
   return parse<tokenize_request>(
-    body, [](fields& in, const chat_limits& limits, tokenize_request& out) {
+    body, limits,
+    [](fields& in, const chat_limits& most, tokenize_request& out) {
+      const char* first = nullptr;
+      for (const char* one : {"messages", "prompt", "content"})
+        if (in.find(one) && first)
+          in.wrong(one, std::string("cannot be given together with ") + first);
+        else if (in.find(one))
+          first = one;
       if (in.find("messages")) {
-        out.from = read_conversation(in, limits);
+        out.from = read_conversation(in, most);
         out.add_special_tokens = false;
       } else {
         const bool content = !in.find("prompt") && in.find("content");
@@ -52,9 +59,9 @@ parse_tokenize(std::string_view body) {
 }
 
 std::variant<detokenize_request, api_error>
-parse_detokenize(std::string_view body) {
+parse_detokenize(std::string_view body, const chat_limits& limits) {
   return parse<detokenize_request>(
-    body, [](fields& in, const chat_limits&, detokenize_request& out) {
+    body, limits, [](fields& in, const chat_limits&, detokenize_request& out) {
       const json* const value = in.find("tokens");
       if (!value)
         return in.wrong("tokens", "is missing: give a list of token ids",
@@ -74,10 +81,11 @@ parse_detokenize(std::string_view body) {
 }
 
 std::variant<template_request, api_error>
-parse_apply_template(std::string_view body) {
+parse_apply_template(std::string_view body, const chat_limits& limits) {
   return parse<template_request>(
-    body, [](fields& in, const chat_limits& limits, template_request& out) {
-      out.asked = read_conversation(in, limits);
+    body, limits,
+    [](fields& in, const chat_limits& most, template_request& out) {
+      out.asked = read_conversation(in, most);
     });
 }
 

@@ -43,11 +43,12 @@ struct template_request {
   conversation asked;
 };
 
-std::variant<tokenize_request, api_error> parse_tokenize(std::string_view body);
+std::variant<tokenize_request, api_error>
+parse_tokenize(std::string_view body, const chat_limits& limits = {});
 std::variant<detokenize_request, api_error>
-parse_detokenize(std::string_view body);
+parse_detokenize(std::string_view body, const chat_limits& limits = {});
 std::variant<template_request, api_error>
-parse_apply_template(std::string_view body);
+parse_apply_template(std::string_view body, const chat_limits& limits = {});
 
 std::string tokenize_json(const std::vector<token_id>& tokens,
                           const std::optional<std::vector<std::string>>& texts,

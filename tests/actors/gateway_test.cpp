@@ -6,6 +6,7 @@
 #include "kernels/backend.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/view.hpp"
+#include "runtime/http/keys/key_account.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/jobs/serve_config.hpp"
 #include "runtime/model/text/tokenizer.hpp"
@@ -269,6 +270,64 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_holds_up_no_tokens) {
   BOOST_REQUIRE(all.size() == 3u);
   BOOST_TEST(all[1].tokens.size() == 40'001u);
   BOOST_TEST((all[2].tokens == std::vector<core::token_id>{'y', ':'}));
+}
+
+/// A prompt is taken from what a key may use before pipelines see it; what they
+/// generate then is charged, also beyond that.
+BOOST_AUTO_TEST_CASE(a_key_pays_for_prompt_and_answer) {
+  std::chrono::steady_clock::time_point now{std::chrono::seconds(1000)};
+  const auto account = std::make_shared<runtime::key_account>(
+    "ann", runtime::key_limits{0, 6}, [&] { return now; });
+  world w;
+  const auto ask = [&](const std::string& prompt) {
+    const auto out = std::make_shared<client>("/v1/x", body(prompt));
+    out->asked.account = account;
+    caf::anon_send(w.gateway, http_ask{out, http_question::completion});
+    w.settle();
+    w.prompts_.run_one();
+    w.settle();
+    return out;
+  };
+  const auto left = [&] { return account->headers()[1].second; };
+  const auto first = ask("abc");
+  BOOST_REQUIRE(w.requests().size() == 1u);
+  BOOST_TEST(left() == "3");
+  const core::serve_request one = w.requests().front();
+  w.say(core::serve_news{w.header,
+                         {{one.stream,
+                           3,
+                           {{'d', -1, {}}, {'e', -1, {}}},
+                           core::stream_end::none,
+                           true}}});
+  BOOST_TEST(left() == "1");
+  const auto second = ask("xy");
+  BOOST_TEST(second->status == 429u);
+  BOOST_TEST(second->got.find("rate_limit_error") != std::string::npos);
+  BOOST_TEST(w.requests().size() == 1u);
+  // The first one goes on, and owes what is not there.
+  w.say(core::serve_news{w.header,
+                         {{one.stream,
+                           5,
+                           {{'f', -1, {}}, {'g', -1, {}}, {'h', -1, {}}},
+                           core::stream_end::length,
+                           true}}});
+  BOOST_TEST(first->ended);
+  BOOST_TEST(first->got.find("\"text\":\"") != std::string::npos);
+  BOOST_TEST(left() == "0");
+  BOOST_TEST(account->take_prompt(2)->retry_after_s == 40u); // 2 owed, 6 s each
+  now += std::chrono::seconds(40);
+  ask("xy");
+  BOOST_TEST(w.requests().size() == 2u);
+  BOOST_TEST(account->refusals().tokens == 2u);
+  const auto page = std::make_shared<client>("/metrics", "");
+  const auto accounts =
+    std::make_shared<runtime::key_accounts>([&] { return now; });
+  (void)accounts->of({"bob", {}, {0, 1}})->take_prompt(2);
+  caf::anon_send(w.gateway, http_ask{page, http_question::metrics, accounts});
+  w.settle();
+  BOOST_TEST(page->got.find("shoal_key_refused_requests_total{key_name=\"bob\","
+                            "limit=\"tokens\"} 1")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(prompts_that_wait_are_bounded) {

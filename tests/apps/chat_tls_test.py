@@ -57,10 +57,10 @@ class ChatTls(World):
                         + (self.folder / "one.pem").read_text())
         return both
 
-    def chat(self, url, *arguments, env=None):
+    def chat(self, url, *arguments, env=None, said="Hi"):
         return subprocess.run(
             [self.program, "chat", "--url", url, *arguments], cwd=self.folder,
-            env={**self.env, **(env or {})}, input="Hi", text=True,
+            env={**self.env, **(env or {})}, input=said, text=True,
             capture_output=True, timeout=DEADLINE_S, check=False)
 
     def refused(self, done, *parts, code=1):
@@ -91,6 +91,47 @@ class ChatTls(World):
             self.assertEqual(done.stdout, "".join(pieces) + "\n")
             system = server.requests[0]["messages"][0]["content"]
             self.assertEqual(len(system), 100000)
+
+    def test_a_refusal_is_read_while_a_long_question_is_sent(self):
+        """A server that answers without reading what still comes, and keeps the
+        connection until its client has gone."""
+        body = b'{"error":{"message":"that is too much for me"}}'
+        answer = (b"HTTP/1.1 413 Too Large\r\nContent-Type: application/json\r\n"
+                  b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+                  % (len(body), body))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate("DNS:localhost"))
+        gone, threads = threading.Event(), []
+
+        def refuse(raw):
+            with context.wrap_socket(raw, server_side=True) as one:
+                one.recv(1)
+                one.sendall(answer)
+                gone.wait(DEADLINE_S)
+
+        def accept(listener):
+            try:
+                while True:
+                    threads.append(threading.Thread(
+                        target=refuse, args=(listener.accept()[0],)))
+                    threads[-1].start()
+            except OSError:
+                pass  # it is closed
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            # Little is read ahead, so a client cannot send all.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+            server = threading.Thread(target=accept, args=(listener,))
+            server.start()
+            done = self.chat(
+                f"https://localhost:{listener.getsockname()[1]}/v1", "m",
+                "--ca", "ca.pem", said="x" * 4_000_000)
+            gone.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join()
+            for thread in threads:
+                thread.join()
+        self.refused(done, "that is too much for me")
 
     def test_other_certificates_are_refused_and_nothing_is_sent(self):
         for names, options, parts in (

@@ -2,11 +2,15 @@
 # them, jobs and models that come and go, and who may not ask for that.
 import json
 import signal
+import socket
 
 from serving import Endpoint, Serving
 from support import main
 
 JSON = {"Content-Type": "application/json"}
+
+# As in apps/manage/management.cpp.
+SUBMISSIONS_MAX = 8
 
 
 class Manage(Serving):
@@ -89,6 +93,39 @@ class Manage(Serving):
         answer.read()
         connection.close()
         return answer.status, dict(answer.getheaders())
+
+    def test_a_submission_holds_up_no_other(self):
+        """Loads that wait for a hub that does not answer, as others wait for room
+        on disks."""
+        with socket.create_server(("127.0.0.1", 0)) as hub:
+            self.env |= {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT":
+                         f"http://127.0.0.1:{hub.getsockname()[1]}"}
+            process = self.node("--http-jobs")
+            waiting, asked = [], []
+            for i in range(SUBMISSIONS_MAX - 1):
+                waiting.append(self.at.connect())
+                waiting[-1].request("POST", "/models/load", json.dumps(
+                    {"model": f"org/name{i}"}), JSON)
+                asked.append(hub.accept()[0])  # it has begun
+            self.check_load()
+            self.submit(1)
+            waiting.append(self.at.connect())
+            waiting[-1].request("POST", "/models/load", json.dumps(
+                {"model": "org/last"}), JSON)
+            asked.append(hub.accept()[0])
+            self.assertEqual(self.refused(
+                429, None, "POST", "/models/load", {"model": "/x"}),
+                "rate_limit_exceeded")
+            self.assertEqual(self.ask("GET", "/shoal/jobs")[0], 200)
+            # Nor do they hold up the node's end.
+            self.assertEqual(process.end(signal.SIGINT), 0)
+            for connection in waiting + asked:
+                connection.close()
+
+    def check_load(self):
+        status, loaded = self.ask("POST", "/models/load",
+                                  {"model": str(self.folder / "m")})
+        self.assertEqual((status, loaded["model"]), (200, "m"), loaded)
 
     def test_jobs_and_models(self):
         process = self.node("--http-jobs")

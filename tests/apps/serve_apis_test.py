@@ -1,6 +1,5 @@
 # tests/apps/serve_apis_test.py -- APIs beside chats and completions, as they are
 # sent, and as their own packages read them. One served model for all of it.
-import importlib.util
 import json
 import signal
 
@@ -171,12 +170,7 @@ class Apis(Serving):
         self.assertEqual(self.ask(model="other")[0], 404)
 
     def responses_package(self):
-        if not importlib.util.find_spec("openai"):
-            self.skipTest("openai is not installed")
-        import openai
-        client = openai.OpenAI(api_key="none", timeout=DEADLINE_S,
-                               base_url=f"http://{self.at.address}/v1")
-        self.addCleanup(client.close)
+        openai, client = self.package("openai"), self.openai_client(self.at)
         body = {"model": "tiny", "input": INPUT, "temperature": 0,
                 "max_output_tokens": 12}
         whole = client.responses.create(**body, tools=TOOLS,
@@ -296,9 +290,7 @@ class Apis(Serving):
         connection.close()
 
     def messages_package(self):
-        if not importlib.util.find_spec("anthropic"):
-            self.skipTest("anthropic is not installed")
-        import anthropic
+        anthropic = self.package("anthropic")
         client = anthropic.Anthropic(api_key="none", timeout=DEADLINE_S,
                                      base_url=f"http://{self.at.address}")
         self.addCleanup(client.close)

@@ -1,12 +1,10 @@
 # tests/apps/serve_chat_test.py -- chats with a served model: as its template says,
 # and as the openai package, the client that most programs use, reads them.
-import importlib.util
 import json
 import signal
-import unittest
 
 from serving import Serving
-from support import DEADLINE_S, main
+from support import main
 
 # Lines of a role and a text; a tool's description; thoughts if they are wanted.
 TEMPLATE = """\
@@ -298,14 +296,10 @@ class Chat(Serving):
                                       "max_tokens": 2})[0], 200)
             self.assertEqual(process.end(signal.SIGINT), 130)
 
-    @unittest.skipUnless(importlib.util.find_spec("openai"),
-                         "openai is not installed")
     def test_the_openai_package_reads_it(self):
-        import openai
+        openai = self.package("openai")
         process, at = self.begin()
-        client = openai.OpenAI(api_key="none", timeout=DEADLINE_S,
-                               base_url=f"http://{at.address}/v1")
-        self.addCleanup(client.close)
+        client = self.openai_client(at)
         body = {"model": "tiny", "messages": ASK, "max_tokens": 8,
                 "temperature": 0}
         whole = client.chat.completions.create(**body)

@@ -7,7 +7,6 @@
 # where they do; the head has more rows than columns, so no other vector does.
 import array
 import base64
-import importlib.util
 import json
 import math
 import signal
@@ -97,7 +96,7 @@ class Embeddings(Serving):
     def test_requests(self):
         process, self.at = self.begin("m")
         for check in (self.forms, self.mistakes, self.many, self.beside_texts,
-                      self.package):
+                      self.package_of_openai):
             with self.subTest(check.__name__):
                 check()
         self.assertEqual(process.end(signal.SIGINT), 130)
@@ -177,13 +176,8 @@ class Embeddings(Serving):
             thread.join(DEADLINE_S)
         self.assertEqual(done, [200] * 3)
 
-    def package(self):
-        if not importlib.util.find_spec("openai"):
-            self.skipTest("openai is not installed")
-        import openai
-        client = openai.OpenAI(api_key="none", timeout=DEADLINE_S,
-                               base_url=f"http://{self.at.address}/v1")
-        self.addCleanup(client.close)
+    def package_of_openai(self):
+        openai, client = self.package("openai"), self.openai_client(self.at)
         answer = client.embeddings.create(model="tiny", input=PROMPTS)
         expected = self.embed(self.at, PROMPTS)
         self.assertEqual(

@@ -1,6 +1,8 @@
 # tests/apps/serving.py -- what tests of served models share: OpenAI's API at an
 # address, and worlds with a model and nodes.
 import http.client
+import importlib
+import importlib.util
 import json
 import pathlib
 import re
@@ -137,6 +139,20 @@ class Serving(World):
     def setUp(self):
         super().setUp()
         self.succeed("init", self.tiny_run(), "--out", "m")
+
+    def package(self, name):
+        """A package of PyPI; without it the test is skipped."""
+        if not importlib.util.find_spec(name):
+            self.skipTest(f"{name} is not installed")
+        return importlib.import_module(name)
+
+    def openai_client(self, at, key="none", **more):
+        """A client of OpenAI's package; without that the test is skipped."""
+        client = self.package("openai").OpenAI(
+            api_key=key, timeout=DEADLINE_S,
+            base_url=f"http://{at.address}/v1", **more)
+        self.addCleanup(client.close)
+        return client
 
     def alone(self, prompt, tokens=24, model="m", **options):
         """What `generate` makes of a prompt."""

@@ -2,7 +2,7 @@
 //
 // The text of a line is in no error: it might be a key.
 #include "runtime/core/assert.hpp"
-#include "runtime/http/api_keys.hpp"
+#include "runtime/http/keys/api_keys.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,10 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   SHOAL_ASSERT(keys->size() <= api_keys_max);
-  if (const auto name = keys->find(text))
-    SHOAL_ASSERT(is_api_key_name(*name));
+  if (const api_key* const found = keys->find(text)) {
+    SHOAL_ASSERT(is_api_key_name(found->name));
+    SHOAL_ASSERT(found->limits.requests_per_minute <= key_limit_max);
+    SHOAL_ASSERT(found->limits.tokens_per_minute <= key_limit_max);
+  }
   return 0;
 }

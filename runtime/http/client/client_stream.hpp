@@ -17,6 +17,7 @@ public:
     done,        ///< some bytes were moved
     wants_read,  ///< nothing was: try again when the socket can be read
     wants_write, ///< the same, when it can be written
+    wants_any,   ///< the same, when it can be read or written
     closed,      ///< the other end has ended what it sends
     failed       ///< error() says why
   };

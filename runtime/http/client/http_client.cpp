@@ -107,6 +107,7 @@ private:
 short events_of(step s) {
   return s == step::wants_read    ? POLLIN
          : s == step::wants_write ? POLLOUT
+         : s == step::wants_any   ? short(POLLIN | POLLOUT)
                                   : short{0};
 }
 

@@ -260,9 +260,12 @@ private:
       }
       if (why != SSL_ERROR_WANT_READ)
         return fail(what_failed());
-      if (sent != step::done)
-        return {sent};
-      if (const step got = take_in(); got != step::done)
+      // A server may answer and refuse what it has not read: so this end reads
+      // also while it cannot send.
+      const step got = take_in();
+      if (got == step::wants_read && sent == step::wants_write)
+        return {step::wants_any};
+      if (got != step::done)
         return {got};
     }
   }
@@ -280,10 +283,13 @@ private:
              : "TLS failed: " + text;
   }
 
-  /// Sends what TLS has made. @returns done if all of it has gone
+  /// Sends what TLS has made. @returns done if all of it has gone, or the other end
+  /// takes no more: what it has answered tells more than that
   step send_out() {
     std::array<char, 16 << 10> piece{};
     for (;;) {
+      if (cut_)
+        return step::done;
       if (unsent_.empty()) {
         const int n = ::BIO_read(::SSL_get_wbio(ssl_.get()), piece.data(),
                                  int(piece.size()));
@@ -297,8 +303,11 @@ private:
         continue;
       if (sent < 0 && errno == EAGAIN)
         return step::wants_write;
-      if (sent < 0)
-        return fail_of_socket().is;
+      if (sent < 0) {
+        cut_ = true;
+        unsent_ = {};
+        continue;
+      }
       unsent_.erase(0, std::size_t(sent));
     }
   }
@@ -327,6 +336,7 @@ private:
   const std::string host_;
   owned<SSL, ::SSL_free> ssl_;
   std::string unsent_;
+  bool cut_ = false;                 ///< the other end takes no more
   owned<X509, ::X509_free> refused_; ///< a certificate of its chain
 };
 

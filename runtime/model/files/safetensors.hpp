@@ -56,6 +56,14 @@ struct stored_tensor {
 /// header, whatever the file claims.
 result<std::vector<stored_tensor>>
 parse_safetensors(std::span<const std::byte> file, std::string_view where);
+/// The same of a file of which only its first header_end() bytes are there, or more.
+result<std::vector<stored_tensor>>
+parse_safetensors(std::span<const std::byte> begin, std::uint64_t file_bytes,
+                  std::string_view where);
+/// Bytes at the beginning of a file that tell its header, or why it has none.
+/// @param begin some of them: 8 or more, or the whole file
+std::uint64_t
+header_end(std::span<const std::byte> begin, std::uint64_t file_bytes);
 
 /// Converts little-endian stored values to float.
 /// @pre type is not other; bytes hold into.size() values
@@ -145,22 +153,26 @@ struct tensor_to_save {
 /// tensor after the other; metadata is {"format":"pt"}.
 std::string file_begin(std::span<const tensor_to_save> tensors);
 
+struct byte_range {
+  std::uint64_t first = 0, last = 0;
+};
+
 /// A file with some tensors of another file: `begin`, then the values, which
-/// lie in the bytes of that file.
+/// lie in these bytes of that file.
 struct file_part {
   std::vector<std::string> tensors;
   std::string begin;
-  std::vector<std::span<const std::byte>> values;
+  std::vector<byte_range> values;
 
   std::uint64_t data_bytes() const;
 };
 
-/// Cuts a whole file's bytes into files of at most `part_bytes` of data, except
+/// Cuts a whole file into files of at most `part_bytes` of data, except
 /// for larger tensors: tensors in the stored order, of any type, none cut.
-/// @param where names the file in failures
+/// @param begin its first header_end() bytes @param where names it in failures
 result<std::vector<file_part>>
-cut_safetensors(std::span<const std::byte> file, std::string_view where,
-                std::uint64_t part_bytes);
+cut_safetensors(std::span<const std::byte> begin, std::uint64_t file_bytes,
+                std::string_view where, std::uint64_t part_bytes);
 
 /// Writes one file as F32: to a temporary name, synced, then renamed.
 status write_safetensors(const std::filesystem::path& file,

@@ -128,8 +128,23 @@ std::string misplaced(std::vector<stored_tensor>& tensors,
 
 } // namespace
 
+std::uint64_t
+header_end(std::span<const std::byte> begin, std::uint64_t file_bytes) {
+  if (begin.size() < 8)
+    return begin.size();
+  const std::uint64_t header = little_endian_u64(begin.data());
+  return header > header_bytes_max || header > file_bytes - 8 ? begin.size()
+                                                              : 8 + header;
+}
+
 result<std::vector<stored_tensor>>
 parse_safetensors(std::span<const std::byte> file, std::string_view where) {
+  return parse_safetensors(file, file.size(), where);
+}
+
+result<std::vector<stored_tensor>>
+parse_safetensors(std::span<const std::byte> file, std::uint64_t file_bytes,
+                  std::string_view where) {
   auto fail = [&](const std::string& what) {
     return failure{std::string(where) + ": " + what};
   };
@@ -143,9 +158,9 @@ parse_safetensors(std::span<const std::byte> file, std::string_view where) {
     return fail("its header claims " + std::to_string(header_bytes)
                 + " bytes; at most " + std::to_string(header_bytes_max)
                 + " are allowed");
-  if (header_bytes > file.size() - 8)
+  if (header_bytes > file_bytes - 8 || header_bytes > file.size() - 8)
     return fail("is cut off: its header claims " + std::to_string(header_bytes)
-                + " bytes, the file has " + std::to_string(file.size()));
+                + " bytes, the file has " + std::to_string(file_bytes));
   std::string fault;
   const json header =
     parse_unique({reinterpret_cast<const char*>(file.data()) + 8,
@@ -163,12 +178,12 @@ parse_safetensors(std::span<const std::byte> file, std::string_view where) {
       return fail("has too many tensors or too long names");
     stored_tensor t;
     t.name = name;
-    fault = read_entry(entry, data_first, file.size() - data_first, t);
+    fault = read_entry(entry, data_first, file_bytes - data_first, t);
     if (!fault.empty())
       return fail("tensor " + core::shown(name, json_shown_max) + ": " + fault);
     tensors.push_back(std::move(t));
   }
-  fault = misplaced(tensors, data_first, file.size());
+  fault = misplaced(tensors, data_first, file_bytes);
   if (!fault.empty())
     return fail(fault);
   return tensors;

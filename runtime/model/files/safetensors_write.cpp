@@ -64,14 +64,15 @@ std::string file_begin(std::span<const tensor_entry> tensors) {
 std::uint64_t file_part::data_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& v : values)
-    sum += v.size();
+    sum += v.last - v.first;
   return sum;
 }
 
 result<std::vector<file_part>>
-cut_safetensors(std::span<const std::byte> file, std::string_view where,
+cut_safetensors(std::span<const std::byte> begin_bytes,
+                std::uint64_t file_bytes, std::string_view where,
                 std::uint64_t part_bytes) {
-  auto tensors = parse_safetensors(file, where);
+  auto tensors = parse_safetensors(begin_bytes, file_bytes, where);
   if (!tensors)
     return tensors.why();
   std::ranges::sort(*tensors, {}, &stored_tensor::first);
@@ -93,7 +94,7 @@ cut_safetensors(std::span<const std::byte> file, std::string_view where,
     bytes += size;
     begin.add(t.name, t.type_name, t.shape, size);
     out.back().tensors.push_back(t.name);
-    out.back().values.push_back(file.subspan(t.first, size));
+    out.back().values.push_back({t.first, t.last});
   }
   end_part();
   return out;

@@ -2,6 +2,7 @@
 #include "runtime/model/gguf/gguf_directory.hpp"
 
 #include "runtime/files/file_io.hpp"
+#include "runtime/files/file_piece.hpp"
 #include "runtime/files/mapped_file.hpp"
 #include "runtime/model/files/safetensors_begin.hpp"
 #include "runtime/model/gguf/gguf_blocks.hpp"
@@ -67,8 +68,17 @@ written(block_type type, std::span<const std::byte> from) {
   return out;
 }
 
-status write_tensor(const named_tensor& t, file_writer& to) {
+/// A file whose header is mapped, and whose values are read: a mapping ends the
+/// process if the file shrinks.
+struct source {
+  const file& header;
+  const input_file& bytes;
+  const std::byte* mapped; ///< where the file begins
+};
+
+status write_tensor(const named_tensor& t, const source& all, file_writer& to) {
   const tensor& from = *t.from;
+  const auto begin = std::uint64_t(from.data.data() - all.mapped);
   const std::uint64_t rows = from.shape.front();
   const std::uint64_t row_bytes = from.data.size() / rows;
   const std::uint64_t row_values = from.count / rows;
@@ -81,8 +91,11 @@ status write_tensor(const named_tensor& t, file_writer& to) {
     for (; row < last; ++row) {
       const std::uint64_t at =
         t.rotary_heads == 0 ? row : stored_row(row, rows / t.rotary_heads);
-      const auto bytes = from.data.subspan(at * row_bytes, row_bytes);
-      piece.insert(piece.end(), bytes.begin(), bytes.end());
+      piece.resize(piece.size() + row_bytes);
+      if (status ok = all.bytes.read(begin + at * row_bytes,
+                                     std::span(piece).last(row_bytes));
+          !ok)
+        return ok;
     }
     if (status ok = to.write(written(from.type, piece)); !ok)
       return ok;
@@ -91,14 +104,14 @@ status write_tensor(const named_tensor& t, file_writer& to) {
 }
 
 status
-write_weights(const fs::path& path, const file& from,
+write_weights(const fs::path& path, const source& from,
               const std::vector<named_tensor>& tensors, const watch& told) {
   std::vector<tensor_entry> entries;
   std::uint64_t total = 0, bytes = 0;
   for (const named_tensor& t : tensors) {
     // Rows of a list of one dimension are its values: no block is cut.
     if (t.from->shape.size() == 1 && is_quantised(t.from->type))
-      return failure{from.where() + ": tensor of " + t.name
+      return failure{from.header.where() + ": tensor of " + t.name
                      + ": is a list of quantised values, which cannot be read"};
     entries.push_back({t.name, written_type(t.from->type), t.from->shape,
                        written_bytes(*t.from)});
@@ -113,7 +126,7 @@ write_weights(const fs::path& path, const file& from,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (status on = tell(told, "converting weights", bytes, total); !on)
       return on;
-    if (status ok = write_tensor(tensors[i], out); !ok)
+    if (status ok = write_tensor(tensors[i], from, out); !ok)
       return ok;
     bytes += entries[i].bytes;
   }
@@ -166,6 +179,9 @@ write_directory(const fs::path& path, const fs::path& into, const watch& told) {
   const auto mapped = mapped_file::open(path);
   if (!mapped)
     return mapped.why();
+  const auto bytes = input_file::open(path);
+  if (!bytes)
+    return bytes.why();
   const auto from = file::parse((*mapped)->bytes(), path.string());
   if (!from)
     return from.why();
@@ -187,8 +203,9 @@ write_directory(const fs::path& path, const fs::path& into, const watch& told) {
       return failure{path.string() + ": tensor " + at->from->name
                      + ": its shape is not that of " + t.name};
   }
-  if (status ok =
-        write_weights(into / "model.safetensors", *from, *tensors, told);
+  if (status ok = write_weights(into / "model.safetensors",
+                                {*from, **bytes, (*mapped)->bytes().data()},
+                                *tensors, told);
       !ok)
     return ok.why();
   for (const auto& [name, text] : small_files(layout, false))

@@ -204,7 +204,7 @@ parse_responses(std::string_view body, const responses_limits& limits) {
   if (auto* wrong = std::get_if<api_error>(&parsed))
     return std::move(*wrong);
   json& object = std::get<json>(parsed);
-  fields in(object);
+  fields in(object, limits.told);
   json more{{"messages", read_items(in, limits)},
             {"tools", read_tools(in, limits)},
             {"tool_choice", read_tool_choice(in)},
@@ -235,7 +235,9 @@ parse_responses(std::string_view body, const responses_limits& limits) {
   for (const char* name : own_names)
     object.erase(name);
   object.update(more);
-  fields chat(object);
+  if (limits.told)
+    limits.told->hide(own_names);
+  fields chat(object, limits.told);
   static_cast<chat_request&>(out) = read_chat(chat, limits);
   if (chat.ok())
     return out;

@@ -46,18 +46,23 @@ struct directory {
     std::ofstream(path / name) << text;
   }
 
+  model::status
+  put(std::span<const model::file_piece> pieces, core::blob_digest& digest) {
+    std::string bytes(model::bytes_of(pieces), '\0');
+    model::piece_reader reader(pieces);
+    auto got = reader.read(std::as_writable_bytes(std::span(bytes)));
+    if (!got)
+      return got.why();
+    digest = runtime::sha256(std::as_bytes(std::span(bytes)));
+    blobs[digest] = bytes;
+    return model::done{};
+  }
+
   apps::uploaded_model upload(std::uint64_t part_bytes) {
     auto done = apps::upload_model(
       path, 3,
-      [this](std::span<const std::span<const std::byte>> pieces,
-             core::blob_digest& digest) -> model::status {
-        std::string bytes;
-        for (const auto& p : pieces)
-          bytes.append(reinterpret_cast<const char*>(p.data()), p.size());
-        digest = runtime::sha256(std::as_bytes(std::span(bytes)));
-        blobs[digest] = bytes;
-        return model::done{};
-      },
+      [this](std::span<const model::file_piece> pieces,
+             core::blob_digest& digest) { return put(pieces, digest); },
       part_bytes);
     BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.message()));
     auto read = actors::parse_manifest(blobs.at(done->manifest));
@@ -73,7 +78,7 @@ struct directory {
   std::string refused() const {
     const auto done = apps::upload_model(
       path, 0,
-      [](std::span<const std::span<const std::byte>>,
+      [](std::span<const model::file_piece>,
          core::blob_digest&) -> model::status { return model::done{}; },
       apps::upload_part_bytes);
     return done ? std::string{} : done.message();
@@ -169,14 +174,9 @@ BOOST_AUTO_TEST_CASE(a_folder_without_weights_is_no_model) {
 
 BOOST_AUTO_TEST_CASE(a_tokenizer_goes_without_weights) {
   directory d;
-  const auto put = [&d](std::span<const std::span<const std::byte>> pieces,
-                        core::blob_digest& digest) -> model::status {
-    std::string bytes;
-    for (const auto& p : pieces)
-      bytes.append(reinterpret_cast<const char*>(p.data()), p.size());
-    digest = runtime::sha256(std::as_bytes(std::span(bytes)));
-    d.blobs[digest] = bytes;
-    return model::done{};
+  const auto put = [&d](std::span<const model::file_piece> pieces,
+                        core::blob_digest& digest) {
+    return d.put(pieces, digest);
   };
   const auto done = apps::upload_tokenizer({"{}", "[]"}, put);
   BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.message()));
@@ -189,12 +189,44 @@ BOOST_AUTO_TEST_CASE(a_tokenizer_goes_without_weights) {
   BOOST_TEST(done->bytes == 4u);
 }
 
+/// It is the user's, and may change at any time: that ends neither the upload's
+/// process, which may be a node, nor goes unnoticed.
+BOOST_AUTO_TEST_CASE(a_file_that_shrinks_meanwhile_is_named) {
+  for (const std::uint64_t part_bytes : {64u << 10, 1u << 30}) {
+    directory d;
+    for (auto& v : d.values)
+      v.resize(1 << 16); // more than a page each
+    std::vector<model::tensor_to_save> tensors;
+    for (std::size_t i = 0; i < d.names.size(); ++i)
+      tensors.push_back({d.names[i], {1 << 16}, d.values[i]});
+    BOOST_REQUIRE(
+      model::write_safetensors(d.path / "model.safetensors", tensors));
+    bool cut = false;
+    const auto done = apps::upload_model(
+      d.path, 0,
+      [&](std::span<const model::file_piece> pieces,
+          core::blob_digest& digest) -> model::status {
+        if (!std::exchange(cut, true))
+          fs::resize_file(d.path / "model.safetensors", 5000);
+        const auto hashed = model::sha256_joined(pieces);
+        if (!hashed)
+          return hashed.why();
+        return d.put(pieces, digest);
+      },
+      part_bytes);
+    BOOST_REQUIRE(!done);
+    BOOST_TEST(done.message()
+               == (d.path / "model.safetensors").string()
+                    + ": has become shorter while it was read");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_lies_is_named) {
   directory d;
   d.write("model.safetensors", std::string(200, 'x'));
   const auto done = apps::upload_model(
     d.path, 0,
-    [](std::span<const std::span<const std::byte>>,
+    [](std::span<const model::file_piece>,
        core::blob_digest&) -> model::status { return model::done{}; },
     64);
   BOOST_REQUIRE(!done);

@@ -119,6 +119,28 @@ BOOST_AUTO_TEST_CASE(a_path_has_its_methods) {
   BOOST_TEST(r.allowed_methods(request("PUT", "/v1/models/exact")) == "POST");
 }
 
+BOOST_AUTO_TEST_CASE(a_part_of_a_path_may_be_any) {
+  http_routes r;
+  const auto none = [](const std::shared_ptr<http_exchange>&) {};
+  r.add("GET", "/jobs/{job}", none);
+  r.add("GET", "/jobs/{job}/events", none);
+  r.add("POST", "/jobs/{job}/end", none);
+  r.add("GET", "/jobs/exact", none);
+  r.add("GET", "/jobs/exact/*", none);
+  const auto methods = [&](const std::string& path) {
+    return r.allowed_methods(request("GET", path));
+  };
+  BOOST_TEST(methods("/jobs/a%2Fb") == "GET, HEAD");
+  BOOST_TEST(methods("/jobs/a/events") == "GET, HEAD");
+  BOOST_TEST(methods("/jobs/a/end") == "POST");
+  BOOST_TEST(methods("/jobs/exact/end") == "POST"); // before those with a star
+  BOOST_TEST(methods("/jobs/exact/other") == "GET, HEAD");
+  for (const char* nothing :
+       {"/jobs", "/jobs/", "/jobs//end", "/jobs/a/", "/jobs/a/other",
+        "/jobs/a/end/", "/jobs/a/b/end", "/other/a/end"})
+    BOOST_TEST(methods(nothing) == "", nothing);
+}
+
 BOOST_AUTO_TEST_CASE(a_body_has_its_type) {
   auto r = routes();
   const auto with = [&](const char* type) {

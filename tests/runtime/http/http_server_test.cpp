@@ -267,6 +267,53 @@ BOOST_AUTO_TEST_CASE(keys_are_asked_for_and_can_be_replaced) {
   BOOST_TEST(logged.find("sk-") == logged.npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_key_has_its_limit_of_requests) {
+  const auto ann = make_api_key("ann", {2, 0});
+  const auto bob = make_api_key("bob");
+  config.keys = std::make_shared<const api_keys>(
+    *api_keys::parse(ann.line + bob.line, "keys"));
+  config.open_paths = {"/now/open"};
+  start();
+  auto client = connect();
+  const auto ask = [&](const std::string& line, const std::string& key) {
+    client.send(line + " HTTP/1.1\r\nHost: my.org\r\nContent-Length: 0\r\n"
+                + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n")
+                + "\r\n");
+    return client.read();
+  };
+  for (const char* const left : {"1", "0"}) {
+    const auto a = ask("POST /now", ann.key);
+    BOOST_TEST(a.status == 200u);
+    BOOST_TEST(a.header("x-ratelimit-limit-requests") == "2");
+    BOOST_TEST(a.header("x-ratelimit-remaining-requests") == left);
+    BOOST_TEST(a.header("x-ratelimit-limit-tokens").empty());
+  }
+  const auto refused = ask("POST /now", ann.key);
+  BOOST_TEST(refused.status == 429u);
+  BOOST_TEST(refused.header("retry-after") == "30");
+  BOOST_TEST(refused.header("x-ratelimit-reset-requests") == "1m0s");
+  BOOST_TEST(refused.body.find(R"("type":"rate_limit_error")")
+             != std::string::npos);
+  BOOST_TEST(refused.body.find(ann.key) == std::string::npos);
+  // Anthropic's form, where their clients ask.
+  BOOST_TEST(ask("POST /v1/messages", ann.key)
+               .body.starts_with(
+                 R"({"type":"error","error":{"type":"rate_limit_error")"));
+  // Looking is free, and others are not concerned.
+  const auto looked = ask("GET /now", ann.key);
+  BOOST_TEST(looked.status == 200u);
+  BOOST_TEST(looked.header("x-ratelimit-remaining-requests") == "0");
+  const auto others = ask("POST /now", bob.key);
+  BOOST_TEST(others.status == 200u);
+  BOOST_TEST(others.header("x-ratelimit-limit-requests").empty());
+  BOOST_TEST(ask("GET /now/open", "").status == 200u);
+  // What a path does not take is not counted.
+  clock->advance(30s);
+  BOOST_TEST(ask("POST /none", ann.key).status == 404u);
+  BOOST_TEST(ask("POST /now", ann.key).status == 200u);
+  BOOST_TEST(ask("POST /now", ann.key).status == 429u);
+}
+
 BOOST_AUTO_TEST_CASE(browsers_may_ask_first) {
   config.cors_origins = {"https://a.org"};
   start();

@@ -223,6 +223,16 @@ BOOST_AUTO_TEST_CASE(tokens_are_asked_for_in_the_forms_of_others) {
     one(R"({"messages":[{"role":"user","content":"a"}]})").from));
   for (const char* body : {"{}", R"({"prompt":1})", R"({"messages":[1]})"})
     BOOST_TEST(std::holds_alternative<api_error>(parse_tokenize(body)));
+  // Of two texts one would be ignored, whatever it is.
+  const std::string talk = R"("messages":[{"role":"user","content":"a"}])";
+  for (const std::string& two :
+       {talk + R"(,"prompt":5)", talk + R"(,"content":"a")",
+        std::string(R"("prompt":"a","content":"b")")}) {
+    const auto parsed = parse_tokenize("{" + two + "}");
+    BOOST_REQUIRE(std::holds_alternative<api_error>(parsed));
+    BOOST_TEST(std::get<api_error>(parsed).message.find("together with")
+               != std::string::npos);
+  }
   for (const char* body : {"{}", R"({"tokens":"a"})", R"({"tokens":[-1]})"})
     BOOST_TEST(std::holds_alternative<api_error>(parse_detokenize(body)));
 }

@@ -113,6 +113,21 @@ BOOST_DATA_TEST_CASE(a_file_has_the_weights_of_its_directory,
   }
 }
 
+/// A node converts what a client names: the file may change at any time.
+BOOST_AUTO_TEST_CASE(a_file_that_shrinks_meanwhile_is_named) {
+  const temporary_folder folder;
+  const fs::path path = folder.path / "it.gguf";
+  fs::copy_file(golden() / "gguf" / "tiny_llama.gguf", path);
+  const auto made = write_directory(
+    path, folder.path, [&](std::string_view, std::uint64_t, std::uint64_t) {
+      fs::resize_file(path, 4096);
+      return true;
+    });
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(made.message()
+             == path.string() + ": has become shorter while it was read");
+}
+
 BOOST_AUTO_TEST_CASE(llama_3_scales_its_frequencies) {
   const std::string bytes = bytes_of("scaled.gguf");
   const auto from = parsed(bytes);

@@ -1,7 +1,7 @@
-// tests/runtime/http/api_keys_test.cpp -- a file of keys, and new ones.
+// tests/runtime/http/keys/api_keys_test.cpp -- a file of keys, and new ones.
 #include "runtime/core/ids.hpp"
 #include "runtime/files/sha256.hpp"
-#include "runtime/http/api_keys.hpp"
+#include "runtime/http/keys/api_keys.hpp"
 #include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(a_key_is_found_by_its_hash) {
                                     "keys");
   BOOST_TEST_REQUIRE(bool(keys));
   BOOST_TEST(keys->size() == 2u);
-  BOOST_TEST(keys->find("one").value() == "ann");
-  BOOST_TEST(keys->find("two").value() == "bob");
+  BOOST_TEST(keys->find("one")->name == "ann");
+  BOOST_TEST(keys->find("two")->name == "bob");
   for (const char* unknown : {"", "On", "one ", "three"})
     BOOST_TEST(!keys->find(unknown), unknown);
   BOOST_TEST(!keys->find(digest_of("one")));
@@ -47,14 +47,52 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_is_named_and_not_shown) {
   for (const std::string& line :
        {secret, "ann " + secret, std::string("ann"),
         "ann " + digest_of("x").substr(1), "ann " + digest_of("x") + "0",
-        "ann " + digest_of("x") + " more", "a/b " + digest_of("x"),
-        std::string(65, 'a') + " " + digest_of("x")}) {
+        "a/b " + digest_of("x"), std::string(65, 'a') + " " + digest_of("x")}) {
     const auto text = mistake("# first\n" + line + "\n");
     BOOST_TEST(text.starts_with("keys: line 2 is not \"NAME SHA256\""), text);
     BOOST_TEST(text.find(secret) == text.npos);
   }
   BOOST_TEST(mistake(good + good)
              == "keys: line 2 has a name that an earlier line has, too");
+}
+
+BOOST_AUTO_TEST_CASE(a_key_may_have_limits) {
+  const auto keys = api_keys::parse(
+    "ann " + digest_of("one") + "\ttokens_per_minute=7 \nbob "
+      + digest_of("two")
+      + " requests_per_minute=60\ttokens_per_minute=1000000000\r\n" + "eve "
+      + digest_of("three"),
+    "keys");
+  BOOST_TEST_REQUIRE(bool(keys));
+  BOOST_TEST((keys->find("one")->limits == key_limits{0, 7}));
+  BOOST_TEST((keys->find("two")->limits == key_limits{60, 1'000'000'000}));
+  BOOST_TEST(!keys->find("three")->limits.any());
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_limit_is_named_and_not_shown) {
+  const std::string begin = "\nann " + digest_of("one") + " ";
+  for (const char* const wrong :
+       {"secret", "tokens_per_minute", "tokens_per_minute=", "=1",
+        "tokens_per_minute=0", "tokens_per_minute=-1", "tokens_per_minute=1x",
+        "tokens_per_minute=1000000001", "Tokens_per_minute=1",
+        "tokens_per_minute =1", "requests_per_minute=5 secret"}) {
+    const auto text = mistake(begin + wrong);
+    BOOST_TEST(text.starts_with("keys: line 2 has something behind the hash"),
+               text);
+    BOOST_TEST(text.find("secret") == text.npos);
+  }
+  BOOST_TEST(mistake(begin + "tokens_per_minute=1 tokens_per_minute=1")
+             == "keys: line 2 gives tokens_per_minute twice");
+}
+
+BOOST_AUTO_TEST_CASE(the_limits_of_a_new_key_are_in_its_line) {
+  const key_limits limits{60, 20000};
+  const auto fresh = make_api_key("ann", limits);
+  BOOST_TEST(
+    fresh.line.ends_with(" requests_per_minute=60 tokens_per_minute=20000\n"));
+  const auto keys = api_keys::parse(fresh.line, "keys");
+  BOOST_TEST_REQUIRE(bool(keys));
+  BOOST_TEST((keys->find(fresh.key)->limits == limits));
 }
 
 BOOST_AUTO_TEST_CASE(the_number_of_keys_has_a_limit) {
@@ -76,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_new_key_is_in_its_line) {
     BOOST_TEST(fresh.line.find(fresh.key.substr(9, 8)) == std::string::npos);
     const auto keys = api_keys::parse(fresh.line, "keys");
     BOOST_TEST_REQUIRE(bool(keys));
-    BOOST_TEST(keys->find(fresh.key).value() == "ann");
+    BOOST_TEST(keys->find(fresh.key)->name == "ann");
   }
 }
 

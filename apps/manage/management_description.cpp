@@ -1,0 +1,117 @@
+// apps/manage/management_description.cpp -- the paths of management.hpp in
+// /openapi.json.
+#include "actors/gateway/description/api_document.hpp"
+#include "actors/gateway/description/field_schema.hpp"
+#include "apps/manage/management.hpp"
+#include "apps/manage/management_bodies.hpp"
+#include "runtime/node/status/status.hpp"
+
+namespace shoal::apps {
+
+namespace {
+
+constexpr const char* answer_schemas = R"json({
+"Jobs": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}},
+"JobWithRun": {"type": "object", "required": ["id", "name"], "properties": {
+  "id": {"type": "string"},
+  "name": {"type": "string"},
+  "run": {"description": "its resolved run file"}}},
+"SubmittedJob": {"type": "object", "required": ["id", "name"], "properties": {
+  "id": {"type": "string"}, "name": {"type": "string"}}},
+"EndingJob": {"type": "object", "required": ["id", "ending"], "properties": {
+  "id": {"type": "string"}, "ending": {"const": true}}},
+"LoadedModel": {"type": "object", "required": ["success", "id", "model"],
+  "properties": {
+    "success": {"const": true},
+    "id": {"type": "string", "description": "of its job"},
+    "model": {"type": "string", "description": "its name in requests"},
+    "notice": {"type": "string"}}},
+"UnloadedModel": {"type": "object", "required": ["success", "id"],
+  "properties": {
+    "success": {"const": true},
+    "id": {"type": "string", "description": "of its job"}}}
+})json";
+
+void describe_looks(actors::api_document& to) {
+  to.add({.method = "GET",
+          .path = "/shoal/status",
+          .tag = "Shoal",
+          .summary = "what `shoal status --json` prints",
+          .body = "",
+          .answer = "ShoalStatus",
+          .errors = {429}});
+  to.add({.method = "GET",
+          .path = "/shoal/jobs",
+          .tag = "Shoal",
+          .summary = "what `shoal jobs --json` prints",
+          .body = "",
+          .answer = "Jobs",
+          .errors = {429}});
+  to.add({.method = "GET",
+          .path = "/shoal/jobs/{job}",
+          .tag = "Shoal",
+          .summary = "one job, by id or name, with its resolved run",
+          .body = "",
+          .answer = "JobWithRun",
+          .errors = {429, 500}});
+  to.add(
+    {.method = "GET",
+     .path = "/shoal/jobs/{job}/events",
+     .tag = "Shoal",
+     .summary = "the events of a job, until it ends",
+     .body = "",
+     .answer = "",
+     .other_type = "text/event-stream",
+     .other_meaning = "each event's data is a line of `shoal attach --json`",
+     .errors = {429, 500}});
+}
+
+void describe_changes(actors::api_document& to) {
+  to.add({.method = "POST",
+          .path = "/shoal/jobs",
+          .tag = "Shoal",
+          .summary = "submits a run; needs --http-jobs",
+          .body = "TrainRequest",
+          .answer = "SubmittedJob",
+          .status = 201,
+          .errors = {500}});
+  to.add({.method = "POST",
+          .path = "/shoal/jobs/{job}/cancel",
+          .tag = "Shoal",
+          .summary = "ends a job; needs --http-jobs",
+          .body = "CancelRequest",
+          .body_optional = true,
+          .answer = "EndingJob",
+          .status = 202,
+          .errors = {409, 500}});
+  to.add({.method = "POST",
+          .path = "/models/load",
+          .tag = "Models",
+          .summary = "serves a model; needs --http-jobs",
+          .body = "LoadRequest",
+          .answer = "LoadedModel",
+          .errors = {409, 500}});
+  to.add({.method = "POST",
+          .path = "/models/unload",
+          .tag = "Models",
+          .summary = "ends a model; needs --http-jobs",
+          .body = "UnloadRequest",
+          .answer = "UnloadedModel",
+          .errors = {404, 500}});
+}
+
+} // namespace
+
+void management::describe(actors::api_document& to) const {
+  to.add_schemas(answer_schemas);
+  to.add_schema("ShoalStatus", actors::schema_of(runtime::status_fields()));
+  to.add_schema("Job", actors::schema_of(runtime::job_fields()));
+  to.add_schema("TrainRequest", train_request_schema());
+  to.add_schema("CancelRequest", cancel_request_schema());
+  to.add_schema("LoadRequest", load_request_schema());
+  to.add_schema("UnloadRequest", unload_request_schema());
+  describe_looks(to);
+  describe_changes(to);
+}
+
+} // namespace shoal::apps
