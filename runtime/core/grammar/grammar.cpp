@@ -2,6 +2,8 @@
 // construction (1968) for each rule, then empty moves are removed.
 #include "runtime/core/grammar/grammar.hpp"
 
+#include "runtime/core/grammar/grammar_checks.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -301,92 +303,6 @@ private:
   std::size_t closed_ = 0;
   std::size_t move_count_ = 0, edges_ = 0;
 };
-
-/// Nodes from which the end of their rule can be reached.
-std::vector<bool> productive(const grammar& g) {
-  std::vector<bool> good(g.nodes.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t k = g.nodes.size(); k-- > 0;) {
-      const node& n = g.nodes[k];
-      if (good[k])
-        continue;
-      bool now = n.ends;
-      for (const byte_edge& e : n.bytes)
-        now = now || good[e.to];
-      for (const rule_edge& e : n.rules)
-        now = now || (good[e.to] && good[g.starts[e.rule]]);
-      if (now)
-        good[k] = changed = true;
-    }
-  }
-  return good;
-}
-
-/// Rules that may be nothing at all.
-std::vector<bool> may_be_nothing(const grammar& g) {
-  std::vector<bool> nothing(g.starts.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (rule_id r = 0; r != g.starts.size(); ++r) {
-      if (nothing[r])
-        continue;
-      std::vector<node_id> open{g.starts[r]}, seen = open;
-      while (!open.empty() && !nothing[r]) {
-        const node& n = g.nodes[open.back()];
-        open.pop_back();
-        nothing[r] = n.ends;
-        for (const rule_edge& e : n.rules)
-          if (nothing[e.rule] && std::ranges::find(seen, e.to) == seen.end()) {
-            seen.push_back(e.to);
-            open.push_back(e.to);
-          }
-      }
-      changed = changed || nothing[r];
-    }
-  }
-  return nothing;
-}
-
-/// A rule that can come to itself before a byte, if there is one.
-std::optional<rule_id> begins_with_itself(const grammar& g) {
-  const std::vector<bool> nothing = may_be_nothing(g);
-  std::vector<std::vector<rule_id>> first(g.starts.size());
-  for (rule_id r = 0; r != g.starts.size(); ++r) {
-    std::vector<node_id> open{g.starts[r]}, seen = open;
-    while (!open.empty()) {
-      const node& n = g.nodes[open.back()];
-      open.pop_back();
-      for (const rule_edge& e : n.rules) {
-        first[r].push_back(e.rule);
-        if (nothing[e.rule] && std::ranges::find(seen, e.to) == seen.end()) {
-          seen.push_back(e.to);
-          open.push_back(e.to);
-        }
-      }
-    }
-  }
-  // Removes rules that begin with no rule that is left, until none is left.
-  std::vector<bool> gone(g.starts.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (rule_id r = 0; r != g.starts.size(); ++r)
-      if (!gone[r]
-          && std::ranges::all_of(first[r], [&](rule_id f) { return gone[f]; }))
-        gone[r] = changed = true;
-  }
-  // What is left leads to a cycle: follow it until a rule comes again.
-  const auto at = std::ranges::find(gone, false);
-  if (at == gone.end())
-    return std::nullopt;
-  auto r = static_cast<rule_id>(at - gone.begin());
-  std::vector<bool> passed(g.starts.size());
-  while (!passed[r]) {
-    passed[r] = true;
-    r = *std::ranges::find_if(first[r], [&](rule_id f) { return !gone[f]; });
-  }
-  return r;
-}
 
 } // namespace
 

@@ -3,7 +3,7 @@
 #include "runtime/core/grammar/token_masks.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 #include <utility>
 
 namespace shoal::core::grammar {
@@ -21,6 +21,31 @@ token_list::token_list(std::vector<std::string> texts)
     const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
     shared_[k] = static_cast<std::uint32_t>(differ.first - a.begin());
   }
+  std::uint32_t at = 0;
+  for (std::size_t byte = 0; byte != 256; ++byte) {
+    first_[byte] = at;
+    while (at != sorted_.size()
+           && static_cast<unsigned char>(texts_[sorted_[at]][0]) == byte)
+      ++at;
+  }
+  first_[256] = at;
+}
+
+std::uint32_t token_list::behind(std::uint32_t k, std::size_t length) const {
+  const std::string& text = texts_[sorted_[k]];
+  const std::uint32_t end =
+    first_[std::size_t{static_cast<unsigned char>(text[0])} + 1];
+  if (length == 1)
+    return end;
+  constexpr std::uint32_t near = 16; // most are few
+  for (std::uint32_t i = 0; i != near; ++i)
+    if (++k == end || shared_[k] < length)
+      return k;
+  const std::string_view prefix = std::string_view(text).substr(0, length);
+  const auto found = std::partition_point(
+    sorted_.begin() + k, sorted_.begin() + end,
+    [&](token t) { return std::string_view(texts_[t]).starts_with(prefix); });
+  return static_cast<std::uint32_t>(found - sorted_.begin());
 }
 
 bool token_set::empty() const {
@@ -47,7 +72,7 @@ const token_masks::of_node* token_masks::at(node_id top, std::size_t& work) {
   if (!made)
     return nullptr;
   const std::size_t size =
-    tokens_->size() / 8 + made->depends.size() * sizeof(std::uint32_t);
+    tokens_->size() / 8 + made->depends.size() * sizeof(of_node::range);
   if (bytes_ + size > node_masks_bytes_max
       || *counted_ + size > all_masks_bytes_max)
     forget();
@@ -74,15 +99,13 @@ token_masks::compute(node_id top, std::size_t& work) {
   std::vector<position> path{s.on_unknown(top)}; // after each byte
   std::vector<bool> open{false}; // some text before has ended the rule
   const auto& sorted = tokens_->sorted();
-  for (std::uint32_t k = 0; k != sorted.size(); ++k) {
+  for (std::uint32_t k = 0; k < sorted.size();) {
     const std::string& text = tokens_->text(sorted[k]);
     if (s.bytes() > mask_bytes_max) {
       s = stacks(grammar_);
       path = {s.on_unknown(top)};
       open = {false};
     }
-    path.resize(std::min<std::size_t>(path.size(), tokens_->shared()[k] + 1));
-    open.resize(path.size());
     const std::size_t before = path.size() + s.work();
     while (path.size() <= text.size() && path.back() != nowhere) {
       const bool ended = open.back() || s.is_open(path.back());
@@ -92,10 +115,21 @@ token_masks::compute(node_id top, std::size_t& work) {
     }
     if (!spend(work, path.size() + s.work() - before))
       return nullptr;
-    if (path.size() == text.size() + 1 && path.back() != nowhere)
+    // All tokens with a beginning that is not allowed are alike.
+    const std::uint32_t last =
+      path.back() == nowhere ? tokens_->behind(k, path.size() - 1) : k + 1;
+    if (path.back() != nowhere)
       out->allowed.add(sorted[k]);
+    else if (open.back() && !out->depends.empty()
+             && out->depends.back().last == k)
+      out->depends.back().last = last;
     else if (open.back())
-      out->depends.push_back(k);
+      out->depends.push_back({k, last});
+    k = last;
+    if (k == sorted.size())
+      break;
+    path.resize(std::min<std::size_t>(path.size(), tokens_->shared()[k] + 1));
+    open.resize(path.size());
   }
   return out;
 }
@@ -127,26 +161,31 @@ bool constrained_text::add_depending(const token_masks::of_node& node,
   const token_list& tokens = by_->tokens();
   std::vector<position> path{stacks_->only(stack)};
   const std::string* before = nullptr;
-  for (const std::uint32_t k : node.depends) {
-    const token t = tokens.sorted()[k];
-    const std::string& text = tokens.text(t);
-    if (before != nullptr) {
-      const auto differ =
-        std::mismatch(before->begin(), before->end(), text.begin(), text.end());
-      path.resize(
-        std::min(path.size(), std::size_t(differ.first - before->begin()) + 1));
-    }
-    before = &text;
-    const std::size_t walked = path.size() + stacks_->work();
-    while (path.size() <= text.size() && path.back() != nowhere)
-      path.push_back(stacks_->step(
-        path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
-    if (!spend(work, path.size() + stacks_->work() - walked)
-        || stacks_->bytes() > mask_bytes_max)
-      return false;
-    if (path.size() == text.size() + 1 && path.back() != nowhere)
+  for (const auto& range : node.depends)
+    for (std::uint32_t k = range.first; k < range.last;) {
+      const token t = tokens.sorted()[k];
+      const std::string& text = tokens.text(t);
+      if (before != nullptr) {
+        const auto differ = std::mismatch(before->begin(), before->end(),
+                                          text.begin(), text.end());
+        path.resize(std::min(path.size(),
+                             std::size_t(differ.first - before->begin()) + 1));
+      }
+      before = &text;
+      const std::size_t walked = path.size() + stacks_->work();
+      while (path.size() <= text.size() && path.back() != nowhere)
+        path.push_back(stacks_->step(
+          path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
+      if (!spend(work, path.size() + stacks_->work() - walked)
+          || stacks_->bytes() > mask_bytes_max)
+        return false;
+      if (path.back() == nowhere) {
+        k = tokens.behind(k, path.size() - 1);
+        continue;
+      }
       out.add(t);
-  }
+      ++k;
+    }
   return true;
 }
 

@@ -5,7 +5,11 @@
 // vocabulary is allowed, not allowed, or depends on the stack; that is computed
 // once for all texts, when the node first comes to the top. For a text the tokens
 // that depend are tried on its own stacks. (This division is XGrammar's: Y. Dong
-// et al., 2024, arXiv:2411.15100.)
+// et al., "XGrammar: Flexible and Efficient Structured Generation Engine for Large
+// Language Models", 2024, arXiv:2411.15100, section 3.1; there all nodes are done
+// when a grammar is compiled.) Tokens are walked in the order of their bytes: what
+// two share is stepped through once (section 3.3 there), and where a beginning is not
+// allowed, all tokens that have it are passed over.
 //
 // Threads: one at a time. A text may be used on one thread while another one has its
 //          masks, but for allowed().
@@ -15,6 +19,7 @@
 
 #include "runtime/core/grammar/stacks.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -40,11 +45,16 @@ public:
   const std::vector<token>& sorted() const noexcept { return sorted_; }
   /// Bytes that a token of sorted() shares with the one before it.
   const std::vector<std::uint32_t>& shared() const noexcept { return shared_; }
+  /// The first index of sorted() behind `k` whose token does not begin with the
+  /// first `length` bytes of token `k`.
+  /// @pre that token has as many
+  std::uint32_t behind(std::uint32_t k, std::size_t length) const;
 
 private:
   std::vector<std::string> texts_;
   std::vector<token> sorted_;
   std::vector<std::uint32_t> shared_;
+  std::array<std::uint32_t, 257> first_{}; ///< in sorted_, by the first byte
 };
 
 /// A bit for each token: whether it is allowed.
@@ -74,8 +84,8 @@ inline constexpr std::size_t all_masks_bytes_max = std::size_t{256} << 20;
 inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
 
 /// Work to find the tokens that may come next, at most: bytes of tokens that are
-/// walked over, and stacks::work(). A new node takes some 500,000 of a vocabulary of
-/// 150,000 tokens (5 to 20 ms of a core), and one or two are new after a token. All of it
+/// walked over, and stacks::work(). A new node within a string takes some 500,000 of a
+/// vocabulary of 150,000 tokens, others hardly any; one or two are new after a token. All of it
 /// takes 0.9 s for the most ambiguous grammar that was tried (26 November 2026), which
 /// is as long as other texts may have to wait.
 inline constexpr std::size_t mask_work_max = 16'000'000;
@@ -101,7 +111,11 @@ public:
   /// Tokens from a node, whatever the stack below.
   struct of_node {
     token_set allowed;
-    std::vector<std::uint32_t> depends; ///< indices of tokens().sorted()
+    /// Tokens that depend on it, as indices of tokens().sorted(), ascending.
+    struct range {
+      std::uint32_t first = 0, last = 0; ///< [first, last)
+    };
+    std::vector<range> depends;
   };
   /// @param work that may be done, less what is done
   /// @returns null if that is not enough
