@@ -130,13 +130,59 @@ private:
       return;
     }
     case expression::kind::choice:
-      for (const expression& part : e.parts)
-        add(part, from, to, depth + 1);
-      return;
+      return add_choice(e, from, to, depth);
     case expression::kind::repetition:
       return repeat(e, from, to, depth);
     case expression::kind::rule:
       return add_move(from, {.is = move::kind::rule, .rule = e.rule, .to = to});
+    }
+  }
+
+  /// The text with which a part begins; none: null.
+  static const std::string* begins_with(const expression& e) {
+    if (e.is == expression::kind::text && !e.text.empty())
+      return &e.text;
+    if (e.is == expression::kind::sequence && !e.parts.empty())
+      return begins_with(e.parts.front());
+    return nullptr;
+  }
+
+  /// What follows that text.
+  void add_behind_text(const expression& e, node_id from, node_id to,
+                       std::size_t depth) {
+    if (e.is == expression::kind::text)
+      return empty(from, to);
+    if (depth > expression_depth_max)
+      throw over_limit();
+    const bool alone = e.parts.size() == 1;
+    node_id at = alone ? to : add_state();
+    add_behind_text(e.parts.front(), from, at, depth + 1);
+    for (std::size_t i = 1; i < e.parts.size(); ++i) {
+      const node_id next = i + 1 == e.parts.size() ? to : add_state();
+      add(e.parts[i], at, next, depth + 1);
+      at = next;
+    }
+  }
+
+  /// Parts that begin with texts share what these have in common, so that a long
+  /// enumeration is one stack and not many.
+  void
+  add_choice(const expression& e, node_id from, node_id to, std::size_t depth) {
+    std::map<std::pair<node_id, char>, node_id> shared;
+    for (const expression& part : e.parts) {
+      const std::string* const text = begins_with(part);
+      if (text == nullptr || e.parts.size() == 1) {
+        add(part, from, to, depth + 1);
+        continue;
+      }
+      node_id at = from;
+      for (const char c : *text) {
+        const auto [next, added] = shared.try_emplace({at, c}, 0);
+        if (added)
+          next->second = add_byte(at, c, c);
+        at = next->second;
+      }
+      add_behind_text(part, at, to, depth);
     }
   }
 

@@ -65,9 +65,21 @@ std::vector<bool> reaches_end(const grammar& g, bool with_bytes) {
   return out;
 }
 
+} // namespace
+
+std::vector<bool> may_be_nothing(const grammar& g) {
+  const std::vector<bool> ends = reaches_end(g, false);
+  std::vector<bool> out;
+  for (const node_id start : g.starts)
+    out.push_back(ends[start]);
+  return out;
+}
+
+namespace {
+
 /// Rules with which each rule can begin.
 std::vector<std::vector<rule_id>> first_rules(const grammar& g) {
-  const std::vector<bool> ends = reaches_end(g, false);
+  const std::vector<bool> nothing = may_be_nothing(g);
   std::vector<std::vector<rule_id>> out(g.starts.size());
   std::vector<rule_id> seen_by(g.nodes.size(), ~rule_id{0});
   std::vector<node_id> open;
@@ -83,7 +95,7 @@ std::vector<std::vector<rule_id>> first_rules(const grammar& g) {
       open.pop_back();
       for (const rule_edge& e : n.rules) {
         out[r].push_back(e.rule);
-        if (ends[g.starts[e.rule]])
+        if (nothing[e.rule])
           add(e.to);
       }
     }

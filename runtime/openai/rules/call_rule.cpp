@@ -213,9 +213,9 @@ private:
       return g::sequence(
         {spaces(), g::choice({text.start, g::of_rule(of_calls)})});
     }
-    // What follows a call is text again, or nothing but white space.
+    // What follows a call is text again; the only one ends the answer.
     out_.bodies[behind] = g::sequence(
-      {std::move(body), rule_.many ? g::of_rule(text.first) : spaces()});
+      {std::move(body), rule_.many ? g::of_rule(text.first) : g::literal("")});
     return g::of_rule(text.first);
   }
 

@@ -4,6 +4,7 @@
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/grammar.hpp"
 #include "runtime/core/grammar/regex.hpp"
+#include "runtime/core/grammar/stacks.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_scan.hpp"
 #include "runtime/openai/rules/json_numbers.hpp"
@@ -78,6 +79,9 @@ expression gap() {
 /// Characters of names beside which others are allowed: each makes an expression
 /// within the one before.
 constexpr std::size_t other_names_max = 100;
+
+/// Properties that may all come next: each is a stack of the text.
+constexpr std::size_t optional_run_max = g::stacks_max - 24;
 
 /// A string without escapes that is none of these.
 expression no_string_of(const std::set<std::u32string>& names) {
@@ -406,11 +410,19 @@ private:
                        true});
 
     std::set<std::u32string> names;
-    for (const property& p : all)
+    std::size_t optional_run = 0;
+    for (const property& p : all) {
       names.insert(code_points(p.name));
-    // From the last property to the first: what may follow when none has been
-    // written yet, and when some has.
-    expression end = g::literal(""), rest = g::literal("");
+      optional_run = p.needed ? 0 : optional_run + 1;
+      if (optional_run > optional_run_max)
+        throw bad_schema{below(path, "properties"),
+                         "more than " + std::to_string(optional_run_max)
+                           + " properties in a row that need not be there are "
+                             "not understood: require some"};
+    }
+    // From the last property to the first: what may come next, and what may follow
+    // when some has been written.
+    expression next = g::choice({}), rest = g::literal("");
     if (others != false) {
       for (const std::u32string& name : names)
         if (name.size() > other_names_max)
@@ -427,28 +439,32 @@ private:
                      std::move(value)});
       rest = g::repetition(
         g::sequence({g::literal(","), gap(), g::of_rule(pair)}), 0);
-      end = g::optional(g::sequence({g::of_rule(pair), rest}));
+      next = g::sequence({g::of_rule(pair), rest});
     }
-    g::rule_id none_yet = out_.add(path, std::move(end));
-    g::rule_id some_yet = out_.add(path, std::move(rest));
+    g::rule_id next_rule = out_.add(path, std::move(next));
+    g::rule_id rest_rule = out_.add(path, std::move(rest));
+    bool ends = true; // what follows may be nothing
     for (std::size_t k = all.size(); k-- > 0;) {
       const g::rule_id pair = out_.add(
         below(path, "properties", all[k].name),
         g::sequence({g::literal(model::json_text(schema(all[k].name)) + ":"),
                      gap(), std::move(all[k].value)}));
-      std::vector<expression> first{
-        g::sequence({g::of_rule(pair), g::of_rule(some_yet)})};
-      std::vector<expression> later{g::sequence(
-        {g::literal(","), gap(), g::of_rule(pair), g::of_rule(some_yet)})};
-      if (!all[k].needed) {
-        first.push_back(g::of_rule(none_yet));
-        later.push_back(g::of_rule(some_yet));
-      }
-      none_yet = out_.add(path, g::choice(std::move(first)));
-      some_yet = out_.add(path, g::choice(std::move(later)));
+      std::vector<expression> ways{
+        g::sequence({g::of_rule(pair), g::of_rule(rest_rule)})};
+      if (!all[k].needed)
+        ways.push_back(g::of_rule(next_rule));
+      ends = ends && !all[k].needed;
+      next_rule = out_.add(path, g::choice(std::move(ways)));
+      expression more =
+        g::sequence({g::literal(","), gap(), g::of_rule(next_rule)});
+      rest_rule =
+        out_.add(path, ends ? g::optional(std::move(more)) : std::move(more));
     }
+    expression inside = g::of_rule(next_rule);
+    if (ends)
+      inside = g::optional(std::move(inside));
     return g::sequence(
-      {g::literal("{"), gap(), g::of_rule(none_yet), gap(), g::literal("}")});
+      {g::literal("{"), gap(), std::move(inside), gap(), g::literal("}")});
   }
 
   /// A rule that is the same wherever it is needed.

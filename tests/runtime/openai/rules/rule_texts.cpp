@@ -99,7 +99,7 @@ public:
     end_ = static_cast<core::token_id>(texts.size());
     texts.emplace_back();
     tokens_ = std::make_shared<const token_list>(std::move(texts));
-    for (const token t : tokens_->sorted())
+    for (token t = 0; t != tokens_->size(); ++t)
       ids_.emplace(tokens_->text(t), t);
     // Drawn by Gumbel's distribution: the greatest one is a choice by chance.
     noise_.resize(2 * tokens_->size());

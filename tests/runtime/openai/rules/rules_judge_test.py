@@ -62,7 +62,7 @@ def check_format(_, name, value, __):
     if isinstance(value, str) and name in FORMATS:
         try:
             good = FORMATS[name](value) is not None
-        except (ValueError, TypeError, ZeroDivisionError):
+        except (ValueError, TypeError, ZeroDivisionError, re.error):
             good = False
         if not good:
             yield jsonschema.ValidationError(f"{value!r} is no {name}")
