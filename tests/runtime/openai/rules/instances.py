@@ -175,13 +175,13 @@ class Instances:
 
     def merged(self, a, b):
         """Of two schemas that allOf names: what both say, if that is simple."""
+        if a is False or b is False:
+            return False
         for s, other in ((a, b), (b, a)):
             if s is True or s == {}:
                 return other
             if "$ref" in s:
                 return self.merged(self.target(s), other)
-        if a is False or b is False:
-            return False
         out = dict(a)
         for key, value in b.items():
             if key == "properties":
