@@ -242,8 +242,12 @@ completion::take(std::size_t index,
   std::vector<core::served_token> shown;
   std::vector<core::token_id> ids;
   const bool only_prompt = request_.max_tokens == 0;
-  for (std::size_t i = 0;
-       i < tokens.size() && !c.text.stopped() && !only_prompt; ++i) {
+  const auto has_its_call = [&] {
+    return !request_.parallel_calls && c.parser && c.parser->first_call_over();
+  };
+  for (std::size_t i = 0; i < tokens.size() && !c.text.stopped() && !only_prompt
+                          && !has_its_call();
+       ++i) {
     ++used_.completion_tokens;
     const bool has_it = ++c.tokens <= skip_;
     c.logprob += tokens[i].logprob;
@@ -271,7 +275,7 @@ completion::take(std::size_t index,
   }
   if (only_prompt)
     c.finish = openai::finish_reason::length;
-  else if (c.text.stopped() || end == core::stream_end::stop
+  else if (c.text.stopped() || has_its_call() || end == core::stream_end::stop
            || end == core::stream_end::complete)
     c.finish = openai::finish_reason::stop;
   else if (end == core::stream_end::length)

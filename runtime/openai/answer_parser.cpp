@@ -183,6 +183,13 @@ answer_parser::piece answer_parser::finish() {
   return std::exchange(out_, {});
 }
 
+bool answer_parser::first_call_over() const noexcept {
+  if (calls_ != 1)
+    return calls_ > 1;
+  const bool closing = format_.calls == call_format::hermes || in_call_;
+  return state_ != state::arguments && (state_ != state::behind || !closing);
+}
+
 std::string answer_parser::take(std::size_t bytes) {
   std::string out = text_.substr(0, bytes);
   text_.erase(0, bytes);

@@ -60,6 +60,9 @@ public:
   piece finish();
   /// Whether there was a call.
   bool called() const noexcept { return calls_ > 0; }
+  /// Whether a call is complete, with the mark that closes it, or another one begins:
+  /// what follows is none of the first call's.
+  bool first_call_over() const noexcept;
   /// Whether the text so far ends within a thought.
   bool thinking() const noexcept { return state_ == state::thinking; }
 

@@ -71,7 +71,7 @@ struct generation_options {
   bool return_token_ids = false; ///< the answer has ids beside texts
   bool include_stop = false;     ///< a stop string is a part of the text
   bool skip_special = true;      ///< the text has no special tokens
-  bool parallel_calls = true;    ///< else only the first call of a tool is told
+  bool parallel_calls = true; ///< else the first call of a tool ends the text
   /// Tokens at the prompt's end that are left of a longer one; -1: as many as the
   /// context has room for; 0: the prompt is taken as it is.
   std::int64_t prompt_tokens_kept = 0;

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(special_tokens_are_told_if_asked_for) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(calls_behind_the_first_are_left_out_if_asked_for) {
+BOOST_AUTO_TEST_CASE(the_first_call_ends_the_text_if_asked_for) {
   for (const bool several : {true, false}) {
     auto chat = openai::parse_chat(
       std::string(R"({"messages":[{"role":"user","content":"a"}],"tools":)"
@@ -196,12 +196,20 @@ BOOST_AUTO_TEST_CASE(calls_behind_the_first_are_left_out_if_asked_for) {
     asked.prompts = {{{1, 2, 3}, ""}};
     answer a(std::move(asked), std::make_shared<const model::tokenizer>());
     std::string text;
-    for (const char* name : {"first", "second"})
+    std::size_t first = 0;
+    for (const char* name : {"first", "second"}) {
       text += std::string(R"(<tool_call>{"name": ")") + name
               + R"(", "arguments": {}}</tool_call>)";
-    for (const char c : text)
-      a.take(c);
-    a.is.take(0, {{0, 0, {}}}, core::stream_end::stop);
+      first = first == 0 ? text.size() : first;
+    }
+    for (std::size_t i = 0; i != text.size() && (several || i != first); ++i) {
+      BOOST_TEST(!a.got("finish_reason"));
+      a.take(text[i]);
+    }
+    if (several)
+      a.is.take(0, {{0, 0, {}}}, core::stream_end::stop);
+    BOOST_TEST(a.got("\"completion_tokens\":"
+                     + std::to_string(several ? text.size() + 1 : first)));
     BOOST_TEST(a.got(R"("name":"first")"));
     BOOST_TEST(a.got(R"("name":"second")") == several);
     BOOST_TEST(a.got(R"("finish_reason":"tool_calls")"));

@@ -2,6 +2,8 @@
 // construction (1968) for each rule, then empty moves are removed.
 #include "runtime/core/grammar/grammar.hpp"
 
+#include "runtime/core/grammar/grammar_checks.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -128,13 +130,59 @@ private:
       return;
     }
     case expression::kind::choice:
-      for (const expression& part : e.parts)
-        add(part, from, to, depth + 1);
-      return;
+      return add_choice(e, from, to, depth);
     case expression::kind::repetition:
       return repeat(e, from, to, depth);
     case expression::kind::rule:
       return add_move(from, {.is = move::kind::rule, .rule = e.rule, .to = to});
+    }
+  }
+
+  /// The text with which a part begins; none: null.
+  static const std::string* begins_with(const expression& e) {
+    if (e.is == expression::kind::text && !e.text.empty())
+      return &e.text;
+    if (e.is == expression::kind::sequence && !e.parts.empty())
+      return begins_with(e.parts.front());
+    return nullptr;
+  }
+
+  /// What follows that text.
+  void add_behind_text(const expression& e, node_id from, node_id to,
+                       std::size_t depth) {
+    if (e.is == expression::kind::text)
+      return empty(from, to);
+    if (depth > expression_depth_max)
+      throw over_limit();
+    const bool alone = e.parts.size() == 1;
+    node_id at = alone ? to : add_state();
+    add_behind_text(e.parts.front(), from, at, depth + 1);
+    for (std::size_t i = 1; i < e.parts.size(); ++i) {
+      const node_id next = i + 1 == e.parts.size() ? to : add_state();
+      add(e.parts[i], at, next, depth + 1);
+      at = next;
+    }
+  }
+
+  /// Parts that begin with texts share what these have in common, so that a long
+  /// enumeration is one stack and not many.
+  void
+  add_choice(const expression& e, node_id from, node_id to, std::size_t depth) {
+    std::map<std::pair<node_id, char>, node_id> shared;
+    for (const expression& part : e.parts) {
+      const std::string* const text = begins_with(part);
+      if (text == nullptr || e.parts.size() == 1) {
+        add(part, from, to, depth + 1);
+        continue;
+      }
+      node_id at = from;
+      for (const char c : *text) {
+        const auto [next, added] = shared.try_emplace({at, c}, 0);
+        if (added)
+          next->second = add_byte(at, c, c);
+        at = next->second;
+      }
+      add_behind_text(part, at, to, depth);
     }
   }
 
@@ -301,92 +349,6 @@ private:
   std::size_t closed_ = 0;
   std::size_t move_count_ = 0, edges_ = 0;
 };
-
-/// Nodes from which the end of their rule can be reached.
-std::vector<bool> productive(const grammar& g) {
-  std::vector<bool> good(g.nodes.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t k = g.nodes.size(); k-- > 0;) {
-      const node& n = g.nodes[k];
-      if (good[k])
-        continue;
-      bool now = n.ends;
-      for (const byte_edge& e : n.bytes)
-        now = now || good[e.to];
-      for (const rule_edge& e : n.rules)
-        now = now || (good[e.to] && good[g.starts[e.rule]]);
-      if (now)
-        good[k] = changed = true;
-    }
-  }
-  return good;
-}
-
-/// Rules that may be nothing at all.
-std::vector<bool> may_be_nothing(const grammar& g) {
-  std::vector<bool> nothing(g.starts.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (rule_id r = 0; r != g.starts.size(); ++r) {
-      if (nothing[r])
-        continue;
-      std::vector<node_id> open{g.starts[r]}, seen = open;
-      while (!open.empty() && !nothing[r]) {
-        const node& n = g.nodes[open.back()];
-        open.pop_back();
-        nothing[r] = n.ends;
-        for (const rule_edge& e : n.rules)
-          if (nothing[e.rule] && std::ranges::find(seen, e.to) == seen.end()) {
-            seen.push_back(e.to);
-            open.push_back(e.to);
-          }
-      }
-      changed = changed || nothing[r];
-    }
-  }
-  return nothing;
-}
-
-/// A rule that can come to itself before a byte, if there is one.
-std::optional<rule_id> begins_with_itself(const grammar& g) {
-  const std::vector<bool> nothing = may_be_nothing(g);
-  std::vector<std::vector<rule_id>> first(g.starts.size());
-  for (rule_id r = 0; r != g.starts.size(); ++r) {
-    std::vector<node_id> open{g.starts[r]}, seen = open;
-    while (!open.empty()) {
-      const node& n = g.nodes[open.back()];
-      open.pop_back();
-      for (const rule_edge& e : n.rules) {
-        first[r].push_back(e.rule);
-        if (nothing[e.rule] && std::ranges::find(seen, e.to) == seen.end()) {
-          seen.push_back(e.to);
-          open.push_back(e.to);
-        }
-      }
-    }
-  }
-  // Removes rules that begin with no rule that is left, until none is left.
-  std::vector<bool> gone(g.starts.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (rule_id r = 0; r != g.starts.size(); ++r)
-      if (!gone[r]
-          && std::ranges::all_of(first[r], [&](rule_id f) { return gone[f]; }))
-        gone[r] = changed = true;
-  }
-  // What is left leads to a cycle: follow it until a rule comes again.
-  const auto at = std::ranges::find(gone, false);
-  if (at == gone.end())
-    return std::nullopt;
-  auto r = static_cast<rule_id>(at - gone.begin());
-  std::vector<bool> passed(g.starts.size());
-  while (!passed[r]) {
-    passed[r] = true;
-    r = *std::ranges::find_if(first[r], [&](rule_id f) { return !gone[f]; });
-  }
-  return r;
-}
 
 } // namespace
 

@@ -197,14 +197,12 @@ private:
 } // namespace
 
 expression in_json_string(ranges of) {
-  // The characters that must be escaped, and two that have an escape of their
-  // own.
+  // The characters that must be escaped: by a letter of their own, or by number.
   static constexpr struct {
-    char32_t code;
-    const char* text;
-  } short_escapes[] = {{U'"', "\\\""}, {U'\\', "\\\\"}, {U'\n', "\\n"},
-                       {U'\r', "\\r"}, {U'\t', "\\t"},  {U'\b', "\\b"},
-                       {U'\f', "\\f"}};
+    char32_t code, letter;
+  } short_escapes[] = {{U'"', U'"'},  {U'\\', U'\\'}, {U'\n', U'n'},
+                       {U'\r', U'r'}, {U'\t', U't'},  {U'\b', U'b'},
+                       {U'\f', U'f'}};
   const ranges never_plain{{0, 0x1f}, {U'"', U'"'}, {U'\\', U'\\'}};
   const auto has = [&](char32_t c) {
     return std::ranges::any_of(
@@ -213,15 +211,28 @@ expression in_json_string(ranges of) {
   std::vector<expression> ways;
   if (ranges plain = without(of, never_plain); !plain.empty())
     ways.push_back(characters(std::move(plain)));
+  ranges letters;
   for (const auto& e : short_escapes)
     if (has(e.code))
-      ways.push_back(literal(e.text));
-  static constexpr char hex[] = "0123456789abcdef";
+      letters.push_back({e.letter, e.letter});
+  ranges digits_of[2]; // behind \u000 and \u001
   for (char32_t c = 0; c != 0x20; ++c)
     if (has(c) && std::ranges::none_of(short_escapes, [&](auto& e) {
           return e.code == c;
-        }))
-      ways.push_back(literal(std::string("\\u00") + hex[c / 16] + hex[c % 16]));
+        })) {
+      const char32_t digit =
+        static_cast<unsigned char>("0123456789abcdef"[c % 16]);
+      digits_of[c / 16].push_back({digit, digit});
+    }
+  std::vector<expression> escaped;
+  if (!letters.empty())
+    escaped.push_back(characters(std::move(letters)));
+  for (int high = 0; high != 2; ++high)
+    if (!digits_of[high].empty())
+      escaped.push_back(sequence({literal(high == 0 ? "u000" : "u001"),
+                                  characters(std::move(digits_of[high]))}));
+  if (!escaped.empty())
+    ways.push_back(sequence({literal("\\"), choice(std::move(escaped))}));
   return choice(std::move(ways));
 }
 

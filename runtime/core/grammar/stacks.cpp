@@ -27,51 +27,62 @@ std::uint32_t stacks::push(node_id node, std::uint32_t below) {
 
 /// Adds all stacks that take a byte next, of the one with `node` on top.
 void stacks::close(node_id node, std::uint32_t below, found& into) {
-  std::vector<std::pair<node_id, std::uint32_t>> todo{{node, below}};
-  while (!todo.empty() && into.frames.size() < stacks_max
-         && into.seen.size() < visits_max) {
-    const auto [top, under] = todo.back();
+  struct item {
+    node_id top;
+    std::uint32_t under;
+    bool called; ///< by a rule that is on top otherwise
+  };
+  std::vector<item> todo{{node, below, false}};
+  while (!todo.empty()) {
+    const auto [top, under, called] = todo.back();
     todo.pop_back();
-    const std::uint64_t key = std::uint64_t{top} << 32 | under;
-    work_ += 2 + into.frames.size() / 4;
-    if (!into.seen.insert(key).second)
-      continue;
     const auto& n = grammar_->nodes[top];
-    if (!n.bytes.empty()) {
-      const std::uint32_t f = push(top, under);
-      if (std::ranges::find(into.frames, f) == into.frames.end())
-        into.frames.push_back(f);
+    const std::uint64_t key = std::uint64_t{top} << 32 | under;
+    work_ += 2;
+    if (!called && !(n.bytes.empty() && n.rules.empty())
+        && into.seen_top.insert(key).second)
+      into.tops.push_back(push(top, under));
+    if (into.seen.contains(key))
+      continue;
+    if (into.frames.size() >= stacks_max || into.seen.size() >= visits_max) {
+      into.cut = true;
+      return;
     }
+    into.seen.insert(key);
+    if (!n.bytes.empty())
+      into.frames.push_back(push(top, under));
     if (n.ends) {
       if (under == bottom)
         into.ends = true;
       else if (under == unknown)
         into.open = true;
       else
-        todo.push_back({frames_[under].node, frames_[under].below});
+        todo.push_back({frames_[under].node, frames_[under].below, false});
     }
     for (const rule_edge& e : n.rules) {
       // A rule that is the last thing of its caller returns to the caller's.
       todo.push_back({grammar_->starts[e.rule],
-                      only_ends_[e.to] ? under : push(e.to, under)});
+                      only_ends_[e.to] ? under : push(e.to, under), true});
     }
   }
 }
 
 position stacks::keep(found f) {
-  if (f.frames.empty() && !f.ends && !f.open)
+  if (f.frames.empty() && !f.ends && !f.open && !f.cut)
     return nowhere;
   work_ += 4 * f.frames.size();
   std::ranges::sort(f.frames);
   std::string key(reinterpret_cast<const char*>(f.frames.data()),
                   f.frames.size() * sizeof(std::uint32_t));
-  key += char(f.ends + 2 * f.open);
+  key += char(f.ends + 2 * f.open + 4 * f.cut);
   const auto [at, added] = position_ids_.try_emplace(
     std::move(key), static_cast<position>(positions_.size()));
   if (added) {
-    bytes_ += 160 + 8 * f.frames.size();
+    bytes_ += 160 + 8 * f.frames.size() + 4 * f.tops.size();
     place made;
     made.frames = std::move(f.frames);
+    made.tops = std::move(f.tops);
+    made.cut = f.cut;
     made.ends = f.ends;
     made.open = f.open;
     positions_.push_back(std::move(made));
@@ -87,19 +98,21 @@ position stacks::start() {
 
 position stacks::on_unknown(node_id top) {
   found f;
-  f.frames.push_back(push(top, unknown));
+  close(top, unknown, f);
+  // Where the rule ends here, what follows is on top of another stack.
+  f.open = false;
   return keep(std::move(f));
 }
 
 position stacks::only(std::uint32_t stack) {
   found f;
-  f.frames.push_back(stack);
+  close(frames_[stack].node, frames_[stack].below, f);
   return keep(std::move(f));
 }
 
 std::vector<stacks::top> stacks::tops(position at) const {
   std::vector<top> out;
-  for (const std::uint32_t f : positions_[at].frames)
+  for (const std::uint32_t f : positions_[at].tops)
     out.push_back({frames_[f].node, f});
   return out;
 }
@@ -116,6 +129,7 @@ position stacks::step(position from, std::uint8_t byte) {
   if (const position known = (*positions_[from].next)[byte]; known != not_known)
     return known;
   found f;
+  f.cut = positions_[from].cut;
   const std::vector<std::uint32_t> frames = positions_[from].frames;
   for (const std::uint32_t at : frames) {
     const frame top = frames_[at];
@@ -147,8 +161,11 @@ position stacks::copy_to(stacks& other, position at) const {
   found f;
   for (const std::uint32_t from : positions_[at].frames)
     f.frames.push_back(copy_frame(other, from));
+  for (const std::uint32_t from : positions_[at].tops)
+    f.tops.push_back(copy_frame(other, from));
   f.ends = positions_[at].ends;
   f.open = positions_[at].open;
+  f.cut = positions_[at].cut;
   return other.keep(std::move(f));
 }
 

@@ -5,14 +5,19 @@
 // is below; equal stacks and equal positions are kept once, so that a step by a
 // byte from a known position is a look-up.
 //
+// Its tops are the nodes that the last byte led to, or the end of a rule; the rules
+// that they can call come on top of them only when the next byte is taken, as items of
+// an LR parser's kernel and of its closure. So all that a node can call is known from
+// the node, whatever is below.
+//
 // A position may lie on an unknown stack: then it says whether the text can have
 // ended the rule on top. That is how a token is decided for all texts that have
 // the same node on top (token_masks.hpp).
 //
 // Threads: one at a time.
-// Errors:  a text that the grammar does not allow has the position `nowhere`. A
-//          grammar so ambiguous that a text has more than stacks_max stacks loses
-//          those above. Stacks are as deep as the text makes them.
+// Errors:  a text that the grammar does not allow has the position `nowhere`. A text
+//          that has more than stacks_max stacks lacks some: then it is_cut(), and
+//          what it allows is not known. Stacks are as deep as the text makes them.
 #pragma once
 
 #include "runtime/core/grammar/grammar.hpp"
@@ -31,8 +36,9 @@ using position = std::uint32_t;
 /// No text that goes on from here is allowed.
 inline constexpr position nowhere = 0;
 
-/// Stacks of a position.
-inline constexpr std::size_t stacks_max = 256;
+/// Stacks of a position, with the rules that they can call: an object of as many
+/// properties that may all come next has as many.
+inline constexpr std::size_t stacks_max = 1024;
 /// Nodes that are looked at for a byte: rules that may be nothing lead to each other
 /// in very many ways.
 inline constexpr std::size_t visits_max = 16'384;
@@ -44,7 +50,8 @@ public:
 
   /// Before the first byte.
   position start();
-  /// On this node, with an unknown stack below; what comes is a byte of its rule.
+  /// On this node, with an unknown stack below; what comes is a byte of its rule or
+  /// of a rule that it can call.
   position on_unknown(node_id top);
 
   position step(position from, std::uint8_t byte);
@@ -58,6 +65,8 @@ public:
   }
   /// Whether the unknown stack is reached: any text of its rules may follow.
   bool is_open(position at) const { return positions_[at].open; }
+  /// Whether it has lost stacks: it, or a position on the way to it.
+  bool is_cut(position at) const { return positions_[at].cut; }
 
   /// The stacks of a position, by their tops; ids of the same stack are equal.
   struct top {
@@ -84,16 +93,18 @@ private:
   static constexpr std::uint32_t bottom = 0, unknown = 1;
 
   struct place {
-    std::vector<std::uint32_t> frames; ///< ascending
-    bool ends = false, open = false;
+    std::vector<std::uint32_t> frames; ///< that take a byte; ascending
+    std::vector<std::uint32_t> tops;   ///< that lead to these
+    bool ends = false, open = false, cut = false;
     std::unique_ptr<std::array<position, 256>> next;
   };
 
   /// What a step collects.
   struct found {
-    std::vector<std::uint32_t> frames;
-    std::unordered_set<std::uint64_t> seen; ///< node and frame below
-    bool ends = false, open = false;
+    std::vector<std::uint32_t> frames, tops;
+    std::unordered_set<std::uint64_t> seen;     ///< node and frame below
+    std::unordered_set<std::uint64_t> seen_top; ///< of tops
+    bool ends = false, open = false, cut = false;
   };
 
   std::uint32_t push(node_id node, std::uint32_t below);

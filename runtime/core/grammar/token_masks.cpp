@@ -3,24 +3,64 @@
 #include "runtime/core/grammar/token_masks.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 #include <utility>
 
 namespace shoal::core::grammar {
 
-token_list::token_list(std::vector<std::string> texts)
-  : texts_(std::move(texts)) {
-  for (token t = 0; t != texts_.size(); ++t)
-    if (!texts_[t].empty())
-      sorted_.push_back(t);
+token_order::token_order(const std::vector<std::string>& texts,
+                         std::vector<token> tokens)
+  : texts_(&texts), sorted_(std::move(tokens)), shared_(sorted_.size()) {
   std::ranges::stable_sort(
-    sorted_, {}, [&](token t) -> const std::string& { return texts_[t]; });
-  shared_.resize(sorted_.size());
+    sorted_, {}, [&](token t) -> const std::string& { return texts[t]; });
   for (std::size_t k = 1; k < sorted_.size(); ++k) {
-    const std::string &a = texts_[sorted_[k - 1]], &b = texts_[sorted_[k]];
+    const std::string &a = text(k - 1), &b = text(k);
     const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
     shared_[k] = static_cast<std::uint32_t>(differ.first - a.begin());
   }
+  std::uint32_t at = 0;
+  for (std::size_t byte = 0; byte != 256; ++byte) {
+    first_[byte] = at;
+    while (at != sorted_.size()
+           && static_cast<unsigned char>(text(at)[0]) == byte)
+      ++at;
+  }
+  first_[256] = at;
+}
+
+std::uint32_t token_order::behind(std::uint32_t k, std::size_t length) const {
+  const std::string_view whole = text(k);
+  const std::uint32_t end =
+    first_[std::size_t{static_cast<unsigned char>(whole[0])} + 1];
+  if (length == 1)
+    return end;
+  constexpr std::uint32_t near = 16; // most are few
+  for (std::uint32_t i = 0; i != near; ++i)
+    if (++k == end || shared_[k] < length)
+      return k;
+  const auto found = std::partition_point(
+    sorted_.begin() + k, sorted_.begin() + end,
+    [&](token t) { return (*texts_)[t].starts_with(whole.substr(0, length)); });
+  return static_cast<std::uint32_t>(found - sorted_.begin());
+}
+
+namespace {
+
+std::vector<token> tokens_of(const std::vector<std::string>& texts,
+                             std::size_t least, std::size_t most) {
+  std::vector<token> out;
+  for (token t = 0; t != texts.size(); ++t)
+    if (least <= texts[t].size() && texts[t].size() <= most)
+      out.push_back(t);
+  return out;
+}
+
+} // namespace
+
+token_list::token_list(std::vector<std::string> texts)
+  : texts_(std::move(texts)),
+    few_bytes_(texts_, tokens_of(texts_, 1, class_bytes)),
+    many_bytes_(texts_, tokens_of(texts_, class_bytes + 1, ~std::size_t{0})) {
 }
 
 bool token_set::empty() const {
@@ -30,30 +70,68 @@ bool token_set::empty() const {
 token_masks::token_masks(grammar of, std::shared_ptr<const token_list> tokens,
                          shared_count counted)
   : grammar_(std::move(of)), tokens_(std::move(tokens)),
+    classes_(classes_of(grammar_)),
     counted_(counted ? std::move(counted)
                      : std::make_shared<std::atomic<std::size_t>>(0)) {
 }
 
 void token_masks::forget() {
-  nodes_.clear();
+  known_classes_.clear();
+  known_nodes_.clear();
   *counted_ -= std::exchange(bytes_, 0);
 }
 
-const token_masks::of_node* token_masks::at(node_id top, std::size_t& work) {
-  const auto known = nodes_.find(top);
-  if (known != nodes_.end())
-    return known->second.get();
-  auto made = compute(top, work);
-  if (!made)
-    return nullptr;
-  const std::size_t size =
-    tokens_->size() / 8 + made->depends.size() * sizeof(std::uint32_t);
-  if (bytes_ + size > node_masks_bytes_max
-      || *counted_ + size > all_masks_bytes_max)
+void token_masks::count(std::size_t bytes) {
+  if (bytes_ + bytes > node_masks_bytes_max
+      || *counted_ + bytes > all_masks_bytes_max)
     forget();
-  bytes_ += size;
-  *counted_ += size;
-  return (nodes_[top] = std::move(made)).get();
+  bytes_ += bytes;
+  *counted_ += bytes;
+}
+
+std::optional<token_masks::found>
+token_masks::at(node_id top, std::size_t& work) {
+  constexpr std::size_t entry_bytes = 128;
+  std::vector<token> allowed;
+  auto few = known_classes_.find(classes_[top]);
+  auto many = known_nodes_.find(top);
+  std::unique_ptr<of_class> made_few;
+  if (few == known_classes_.end()) {
+    made_few =
+      std::make_unique<of_class>(of_class{token_set(tokens_->size()), {}});
+    if (!compute(top, tokens_->few_bytes(), work, allowed, made_few->depends))
+      return std::nullopt;
+    for (const token t : allowed)
+      made_few->allowed.add(t);
+  }
+  std::unique_ptr<of_node> made_many;
+  if (many == known_nodes_.end()) {
+    made_many = std::make_unique<of_node>();
+    if (!compute(top, tokens_->many_bytes(), work, made_many->allowed,
+                 made_many->depends))
+      return std::nullopt;
+  }
+  // What is counted may make it forget the other one.
+  std::size_t bytes = 0;
+  if (made_few)
+    bytes += entry_bytes + tokens_->size() / 8
+             + made_few->depends.size() * sizeof(range);
+  if (made_many)
+    bytes += entry_bytes + made_many->allowed.size() * sizeof(token)
+             + made_many->depends.size() * sizeof(range);
+  if (bytes > 0
+      && (bytes_ + bytes > node_masks_bytes_max
+          || *counted_ + bytes > all_masks_bytes_max)
+      && !(made_few && made_many)) {
+    forget();
+    return at(top, work);
+  }
+  count(bytes);
+  if (made_few)
+    few = known_classes_.emplace(classes_[top], std::move(made_few)).first;
+  if (made_many)
+    many = known_nodes_.emplace(top, std::move(made_many)).first;
+  return found{few->second.get(), many->second.get()};
 }
 
 namespace {
@@ -67,22 +145,20 @@ bool spend(std::size_t& left, std::size_t work) {
 
 } // namespace
 
-std::unique_ptr<token_masks::of_node>
-token_masks::compute(node_id top, std::size_t& work) {
-  auto out = std::make_unique<of_node>(of_node{token_set(tokens_->size()), {}});
+/// @returns whether there was work enough
+bool token_masks::compute(node_id top, const token_order& order,
+                          std::size_t& work, std::vector<token>& allowed,
+                          std::vector<range>& depends) const {
   stacks s(grammar_);
   std::vector<position> path{s.on_unknown(top)}; // after each byte
   std::vector<bool> open{false}; // some text before has ended the rule
-  const auto& sorted = tokens_->sorted();
-  for (std::uint32_t k = 0; k != sorted.size(); ++k) {
-    const std::string& text = tokens_->text(sorted[k]);
+  for (std::uint32_t k = 0; k < order.size();) {
+    const std::string& text = order.text(k);
     if (s.bytes() > mask_bytes_max) {
       s = stacks(grammar_);
       path = {s.on_unknown(top)};
       open = {false};
     }
-    path.resize(std::min<std::size_t>(path.size(), tokens_->shared()[k] + 1));
-    open.resize(path.size());
     const std::size_t before = path.size() + s.work();
     while (path.size() <= text.size() && path.back() != nowhere) {
       const bool ended = open.back() || s.is_open(path.back());
@@ -90,14 +166,24 @@ token_masks::compute(node_id top, std::size_t& work) {
         s.step(path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       open.push_back(ended);
     }
-    if (!spend(work, path.size() + s.work() - before))
-      return nullptr;
-    if (path.size() == text.size() + 1 && path.back() != nowhere)
-      out->allowed.add(sorted[k]);
+    if (!spend(work, path.size() + s.work() - before) || s.is_cut(path.back()))
+      return false;
+    // All tokens with a beginning that is not allowed are alike.
+    const std::uint32_t last =
+      path.back() == nowhere ? order.behind(k, path.size() - 1) : k + 1;
+    if (path.back() != nowhere)
+      allowed.push_back(order[k]);
+    else if (open.back() && !depends.empty() && depends.back().last == k)
+      depends.back().last = last;
     else if (open.back())
-      out->depends.push_back(k);
+      depends.push_back({k, last});
+    k = last;
+    if (k == order.size())
+      break;
+    path.resize(std::min<std::size_t>(path.size(), order.shared(k) + 1));
+    open.resize(path.size());
   }
-  return out;
+  return true;
 }
 
 constrained_text::constrained_text(std::shared_ptr<token_masks> by)
@@ -108,12 +194,22 @@ constrained_text::constrained_text(std::shared_ptr<token_masks> by)
 void constrained_text::allowed(token_set& out) {
   out.clear();
   std::size_t work = mask_work_max;
+  lost_ = lost_ || stacks_->is_cut(at_);
+  const token_list& tokens = by_->tokens();
   for (const stacks::top& t : stacks_->tops(at_)) {
-    const token_masks::of_node* const node = by_->at(t.node, work);
-    lost_ = lost_ || !node || !add_depending(*node, t.stack, work, out);
     if (lost_)
       break;
-    out.add_all(node->allowed);
+    const auto found = by_->at(t.node, work);
+    lost_ = !found
+            || !add_depending(found->few_bytes->depends, tokens.few_bytes(),
+                              t.stack, work, out)
+            || !add_depending(found->many_bytes->depends, tokens.many_bytes(),
+                              t.stack, work, out);
+    if (lost_)
+      break;
+    out.add_all(found->few_bytes->allowed);
+    for (const token more : found->many_bytes->allowed)
+      out.add(more);
   }
   if (lost_)
     out.clear();
@@ -121,32 +217,37 @@ void constrained_text::allowed(token_set& out) {
 }
 
 /// @returns whether there was work enough
-bool constrained_text::add_depending(const token_masks::of_node& node,
-                                     std::uint32_t stack, std::size_t& work,
-                                     token_set& out) {
-  const token_list& tokens = by_->tokens();
+bool constrained_text::add_depending(
+  std::span<const token_masks::range> depends, const token_order& order,
+  std::uint32_t stack, std::size_t& work, token_set& out) {
+  if (depends.empty())
+    return true;
   std::vector<position> path{stacks_->only(stack)};
   const std::string* before = nullptr;
-  for (const std::uint32_t k : node.depends) {
-    const token t = tokens.sorted()[k];
-    const std::string& text = tokens.text(t);
-    if (before != nullptr) {
-      const auto differ =
-        std::mismatch(before->begin(), before->end(), text.begin(), text.end());
-      path.resize(
-        std::min(path.size(), std::size_t(differ.first - before->begin()) + 1));
+  for (const auto& range : depends)
+    for (std::uint32_t k = range.first; k < range.last;) {
+      const std::string& text = order.text(k);
+      if (before != nullptr) {
+        const auto differ = std::mismatch(before->begin(), before->end(),
+                                          text.begin(), text.end());
+        path.resize(std::min(path.size(),
+                             std::size_t(differ.first - before->begin()) + 1));
+      }
+      before = &text;
+      const std::size_t walked = path.size() + stacks_->work();
+      while (path.size() <= text.size() && path.back() != nowhere)
+        path.push_back(stacks_->step(
+          path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
+      if (!spend(work, path.size() + stacks_->work() - walked)
+          || stacks_->is_cut(path.back()) || stacks_->bytes() > mask_bytes_max)
+        return false;
+      if (path.back() == nowhere) {
+        k = order.behind(k, path.size() - 1);
+        continue;
+      }
+      out.add(order[k]);
+      ++k;
     }
-    before = &text;
-    const std::size_t walked = path.size() + stacks_->work();
-    while (path.size() <= text.size() && path.back() != nowhere)
-      path.push_back(stacks_->step(
-        path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
-    if (!spend(work, path.size() + stacks_->work() - walked)
-        || stacks_->bytes() > mask_bytes_max)
-      return false;
-    if (path.size() == text.size() + 1 && path.back() != nowhere)
-      out.add(t);
-  }
   return true;
 }
 

@@ -5,7 +5,12 @@
 // vocabulary is allowed, not allowed, or depends on the stack; that is computed
 // once for all texts, when the node first comes to the top. For a text the tokens
 // that depend are tried on its own stacks. (This division is XGrammar's: Y. Dong
-// et al., 2024, arXiv:2411.15100.)
+// et al., "XGrammar: Flexible and Efficient Structured Generation Engine for Large
+// Language Models", 2024, arXiv:2411.15100, section 3.1; there all nodes are done
+// when a grammar is compiled.) Tokens are walked in the order of their bytes: what
+// two share is stepped through once (section 3.3 there), and where a beginning is not
+// allowed, all tokens that have it are passed over. Nodes from which short tokens do
+// the same share what is found (node_classes.hpp).
 //
 // Threads: one at a time. A text may be used on one thread while another one has its
 //          masks, but for allowed().
@@ -13,11 +18,14 @@
 //          tokens take more than mask_work_max leaves a text `lost`.
 #pragma once
 
+#include "runtime/core/grammar/node_classes.hpp" // class_bytes
 #include "runtime/core/grammar/stacks.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -27,24 +35,49 @@ namespace shoal::core::grammar {
 
 using token = std::uint32_t;
 
+/// Tokens in the order of their bytes.
+class token_order {
+public:
+  /// @pre no text is empty; `texts` outlives this
+  token_order(const std::vector<std::string>& texts, std::vector<token> tokens);
+
+  std::size_t size() const noexcept { return sorted_.size(); }
+  token operator[](std::size_t k) const { return sorted_[k]; }
+  const std::string& text(std::size_t k) const { return (*texts_)[sorted_[k]]; }
+  /// Bytes that token `k` shares with the one before it.
+  std::uint32_t shared(std::size_t k) const { return shared_[k]; }
+  /// The first index behind `k` whose token does not begin with the first `length`
+  /// bytes of token `k`.
+  /// @pre that token has as many, and length > 0
+  std::uint32_t behind(std::uint32_t k, std::size_t length) const;
+
+private:
+  const std::vector<std::string>* texts_;
+  std::vector<token> sorted_;
+  std::vector<std::uint32_t> shared_;
+  std::array<std::uint32_t, 257> first_{}; ///< by the first byte
+};
+
 /// The bytes of each token, and their order.
 class token_list {
 public:
   /// @param texts of token 0, 1, ...; empty for those that are no text, such as
   ///        the end of a sequence
   explicit token_list(std::vector<std::string> texts);
+  // Orders refer to the texts.
+  token_list(const token_list&) = delete;
+  token_list& operator=(const token_list&) = delete;
 
   std::size_t size() const noexcept { return texts_.size(); }
   const std::string& text(token t) const { return texts_[t]; }
-  /// Tokens with bytes, by these.
-  const std::vector<token>& sorted() const noexcept { return sorted_; }
-  /// Bytes that a token of sorted() shares with the one before it.
-  const std::vector<std::uint32_t>& shared() const noexcept { return shared_; }
+  /// Tokens of 1 to class_bytes bytes.
+  const token_order& few_bytes() const noexcept { return few_bytes_; }
+  /// Those of more.
+  const token_order& many_bytes() const noexcept { return many_bytes_; }
 
 private:
   std::vector<std::string> texts_;
-  std::vector<token> sorted_;
-  std::vector<std::uint32_t> shared_;
+  token_order few_bytes_, many_bytes_;
 };
 
 /// A bit for each token: whether it is allowed.
@@ -74,8 +107,8 @@ inline constexpr std::size_t all_masks_bytes_max = std::size_t{256} << 20;
 inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
 
 /// Work to find the tokens that may come next, at most: bytes of tokens that are
-/// walked over, and stacks::work(). A new node takes some 500,000 of a vocabulary of
-/// 150,000 tokens (5 to 20 ms of a core), and one or two are new after a token. All of it
+/// walked over, and stacks::work(). A new node within a string takes some 500,000 of a
+/// vocabulary of 150,000 tokens, others hardly any; one or two are new after a token. All of it
 /// takes 0.9 s for the most ambiguous grammar that was tried (26 November 2026), which
 /// is as long as other texts may have to wait.
 inline constexpr std::size_t mask_work_max = 16'000'000;
@@ -98,22 +131,39 @@ public:
   const grammar& rules() const noexcept { return grammar_; }
   const token_list& tokens() const noexcept { return *tokens_; }
 
-  /// Tokens from a node, whatever the stack below.
-  struct of_node {
+  /// Tokens of an order that depend on the stack, ascending.
+  struct range {
+    std::uint32_t first = 0, last = 0; ///< indices [first, last)
+  };
+  /// Tokens of few bytes from a node, whatever the stack below.
+  struct of_class {
     token_set allowed;
-    std::vector<std::uint32_t> depends; ///< indices of tokens().sorted()
+    std::vector<range> depends;
+  };
+  /// The same of those of many bytes.
+  struct of_node {
+    std::vector<token> allowed;
+    std::vector<range> depends;
+  };
+  struct found {
+    const of_class* few_bytes = nullptr;
+    const of_node* many_bytes = nullptr;
   };
   /// @param work that may be done, less what is done
-  /// @returns null if that is not enough
-  const of_node* at(node_id top, std::size_t& work);
+  /// @returns nothing if that is not enough
+  std::optional<found> at(node_id top, std::size_t& work);
 
 private:
-  std::unique_ptr<of_node> compute(node_id top, std::size_t& work);
+  bool compute(node_id top, const token_order& order, std::size_t& work,
+               std::vector<token>& allowed, std::vector<range>& depends) const;
+  void count(std::size_t bytes);
   void forget();
 
   grammar grammar_;
   std::shared_ptr<const token_list> tokens_;
-  std::unordered_map<node_id, std::unique_ptr<of_node>> nodes_;
+  std::vector<node_id> classes_;
+  std::unordered_map<node_id, std::unique_ptr<of_class>> known_classes_;
+  std::unordered_map<node_id, std::unique_ptr<of_node>> known_nodes_;
   std::size_t bytes_ = 0;
   shared_count counted_;
 };
@@ -136,7 +186,8 @@ public:
   bool lost() const { return lost_; }
 
 private:
-  bool add_depending(const token_masks::of_node& node, std::uint32_t stack,
+  bool add_depending(std::span<const token_masks::range> depends,
+                     const token_order& order, std::uint32_t stack,
                      std::size_t& work, token_set& out);
   void shrink();
 

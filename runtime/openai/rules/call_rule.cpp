@@ -4,6 +4,7 @@
 #include "runtime/files/json.hpp"
 #include "runtime/openai/rules/free_text.hpp"
 #include "runtime/openai/rules/json_schema.hpp"
+#include "runtime/openai/rules/schema_keywords.hpp"
 
 #include <utility>
 
@@ -62,7 +63,8 @@ std::optional<call_rule> rule_from(std::string_view text) try {
 }
 
 /// A schema of a tool's parameters says "object", or nothing of a type.
-model::result<g::rule_set> arguments_of(const call_rule::tool& tool) {
+model::result<g::rule_set>
+arguments_of(const call_rule::tool& tool, schema_work& work) {
   if (!tool.schema)
     return json_object_rules();
   auto schema = model::parse_json<json>(*tool.schema);
@@ -76,7 +78,7 @@ model::result<g::rule_set> arguments_of(const call_rule::tool& tool) {
   if (schema.is_object() && schema.contains("type")
       && schema["type"] != "object")
     return model::failure{"type: must be \"object\""};
-  return json_schema_rules(model::json_text(schema));
+  return json_schema_rules(model::json_text(schema), work);
 }
 
 /// Adds the rules of another grammar. @returns its first one
@@ -112,8 +114,9 @@ public:
 
   model::result<g::rule_set> write() {
     out_.add("the answer");
+    schema_work work;
     for (const call_rule::tool& t : rule_.tools) {
-      auto arguments = arguments_of(t);
+      auto arguments = arguments_of(t, work);
       if (!arguments)
         return model::failure{"the parameters of \"" + t.name
                               + "\": " + arguments.message()};
@@ -210,9 +213,9 @@ private:
       return g::sequence(
         {spaces(), g::choice({text.start, g::of_rule(of_calls)})});
     }
-    // What follows a call is text again, or nothing but white space.
+    // What follows a call is text again; the only one ends the answer.
     out_.bodies[behind] = g::sequence(
-      {std::move(body), rule_.many ? g::of_rule(text.first) : spaces()});
+      {std::move(body), rule_.many ? g::of_rule(text.first) : g::literal("")});
     return g::of_rule(text.first);
   }
 

@@ -52,6 +52,11 @@ same_length(std::string_view low, std::string_view high, bool from, bool to) {
   const std::size_t left = from ? low.size() : high.size();
   if (left == 0)
     return g::literal("");
+  const auto all = [](std::string_view text, char c) {
+    return text.find_first_not_of(c) == text.npos;
+  };
+  from = from && !all(low, '0');
+  to = to && !all(high, '9');
   if (!from && !to)
     return any_digits(left);
   const char a = from ? low[0] : '0', b = to ? high[0] : '9';
@@ -109,14 +114,22 @@ expression decimals_from_to(std::int64_t low, std::int64_t high, bool with_high,
                    digits('0', '9', 1, behind_max)}));
   if (decimals == 0)
     return g::choice(std::move(ways));
-  // The parts of a whole number at both ends.
+  // The parts of a whole number at both ends: with each number of decimals, and
+  // with more of them where they lead to no bound.
   const auto part = [&](std::int64_t whole, std::int64_t from,
                         std::int64_t to) {
-    if (from <= to)
-      ways.push_back(
-        g::sequence({g::literal(std::to_string(whole) + "."),
-                     same_length(padded(from, decimals), padded(to, decimals),
-                                 true, true)}));
+    for (int n = 1; n <= decimals && from <= to; ++n) {
+      const std::int64_t step = power_of_10(decimals - n);
+      const std::int64_t a = (from + step - 1) / step, b = to / step;
+      if (a > b)
+        continue;
+      std::vector<expression> parts{
+        g::literal(std::to_string(whole) + "."),
+        same_length(padded(a, n), padded(b, n), true, true)};
+      if (n == decimals && n < int(behind_max))
+        parts.push_back(digits('0', '9', 0, behind_max - std::uint32_t(n)));
+      ways.push_back(g::sequence(std::move(parts)));
+    }
   };
   const std::int64_t low_whole = low / unit, high_whole = high / unit;
   if (low_whole == high_whole) {
@@ -127,8 +140,11 @@ expression decimals_from_to(std::int64_t low, std::int64_t high, bool with_high,
     part(high_whole, 0, high % unit - 1);
   }
   if (with_high && high % unit != 0)
-    ways.push_back(g::literal(std::to_string(high_whole) + "."
-                              + padded(high % unit, decimals)));
+    for (int n = 1; n <= decimals; ++n)
+      if (const std::int64_t step = power_of_10(decimals - n);
+          high % unit % step == 0)
+        ways.push_back(g::literal(std::to_string(high_whole) + "."
+                                  + padded(high % unit / step, n)));
   return g::choice(std::move(ways));
 }
 
@@ -202,7 +218,11 @@ number_bounds bounds_of(const schema& s, const std::string& path) {
 }
 
 expression any_integer() {
-  return g::sequence({g::optional(g::literal("-")), from_to(0, largest)});
+  return g::sequence(
+    {g::optional(g::literal("-")),
+     g::choice(
+       {g::literal("0"), g::sequence({digits('1', '9'),
+                                      digits('0', '9', 0, digits_max - 1)})})});
 }
 
 expression any_number() {

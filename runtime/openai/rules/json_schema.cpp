@@ -4,10 +4,12 @@
 #include "runtime/core/grammar/gbnf.hpp"
 #include "runtime/core/grammar/grammar.hpp"
 #include "runtime/core/grammar/regex.hpp"
+#include "runtime/core/grammar/stacks.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_scan.hpp"
 #include "runtime/openai/rules/json_numbers.hpp"
 #include "runtime/openai/rules/schema_keywords.hpp"
+#include "runtime/openai/rules/string_formats.hpp"
 
 #include <algorithm>
 #include <map>
@@ -78,6 +80,9 @@ expression gap() {
 /// within the one before.
 constexpr std::size_t other_names_max = 100;
 
+/// Properties that may all come next: each is a stack of the text.
+constexpr std::size_t optional_run_max = g::stacks_max - 24;
+
 /// A string without escapes that is none of these.
 expression no_string_of(const std::set<std::u32string>& names) {
   const std::vector<g::code_range> any = plain_in_string;
@@ -108,27 +113,10 @@ expression no_string_of(const std::set<std::u32string>& names) {
 
 // --- Schemas -----------------------------------------------------------------
 
-/// The rest of `format`: those whose texts a regular expression describes.
-#define SHOAL_DATE                                                             \
-  "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|"                       \
-  "(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-#define SHOAL_TIME                                                             \
-  "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?"                   \
-  "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-const std::map<std::string_view, std::string_view> formats{
-  {"date", SHOAL_DATE},
-  {"time", SHOAL_TIME},
-  {"date-time", SHOAL_DATE "T" SHOAL_TIME},
-  {"uuid", "[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"},
-  {"ipv4", "((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}"
-           "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"},
-};
-#undef SHOAL_DATE
-#undef SHOAL_TIME
-
 class schema_compiler {
 public:
-  explicit schema_compiler(const schema& root) : root_(root) {}
+  schema_compiler(const schema& root, schema_work& work)
+    : root_(root), work_(work) {}
 
   g::rule_set compile() {
     out_.add("root");
@@ -147,12 +135,12 @@ private:
   expression of(const schema& s, const std::string& path, std::size_t depth) {
     if (depth > model::json_depth_max)
       throw bad_schema{path, "its references go in a circle"};
-    work_.spend(1, path);
+    work_.spend(2, path);
     if (s.is_boolean())
       return s.get<bool>() ? any_value() : g::choice({});
     check_keywords(s, path);
     if (s.contains("$ref"))
-      return reference(s, path, depth);
+      return referred(s, path, depth);
     if (s.contains("allOf"))
       return of(merged_all_of(root_, s, path, work_), path, depth + 1);
     if (s.contains("anyOf") || s.contains("oneOf"))
@@ -161,7 +149,7 @@ private:
       return values(s, schema::array({s["const"]}), path);
     if (s.contains("enum")) {
       if (!s["enum"].is_array() || s["enum"].empty())
-        throw bad_schema{path + "/enum", "must be a list with values"};
+        throw bad_schema{below(path, "enum"), "must be a list with values"};
       return values(s, s["enum"], path);
     }
     const std::vector<std::string> types = types_of(s, path);
@@ -188,12 +176,23 @@ private:
     return object(s, path, depth);
   }
 
+  /// What a reference and the keywords beside it say.
+  expression
+  referred(const schema& s, const std::string& path, std::size_t depth) {
+    schema rest = s;
+    rest.erase("$ref");
+    const auto says = [](const auto& item) {
+      return !is_annotation(item.key());
+    };
+    if (std::ranges::none_of(rest.items(), says))
+      return reference(s, path, depth);
+    const schema alone{{"$ref", s["$ref"]}};
+    return of(merged(root_, rest, alone, path, work_), path, depth + 1);
+  }
+
   /// A schema within this one; a rule of its own, so that it may refer to itself.
   expression
   reference(const schema& s, const std::string& path, std::size_t depth) {
-    for (const auto& [key, value] : s.items())
-      if (key != "$ref" && !is_annotation(key))
-        throw bad_schema{path + "/" + key, "is not understood beside $ref"};
     const std::string to = reference_of(s, path);
     const auto known = references_.find(to);
     if (known != references_.end())
@@ -201,7 +200,8 @@ private:
     const schema& target = resolve(root_, to, path);
     const g::rule_id rule = out_.add(to);
     references_.emplace(to, rule);
-    expression body = of(target, to.substr(1), depth + 1);
+    const std::string at = to.size() > 2 ? below("", to.substr(2)) : "";
+    expression body = of(target, at, depth + 1);
     out_.bodies[rule] = std::move(body);
     return g::of_rule(rule);
   }
@@ -213,14 +213,14 @@ private:
     if (any && s.contains("oneOf"))
       throw bad_schema{path, "anyOf and oneOf together are not understood"};
     if (!s[key].is_array() || s[key].empty())
-      throw bad_schema{path + "/" + key, "must be a list with schemas"};
+      throw bad_schema{below(path, key), "must be a list with schemas"};
     if (!any)
-      check_exclusive(root_, s[key], path + "/oneOf", work_);
+      check_exclusive(root_, s[key], s, below(path, key), work_);
     schema around = s;
     around.erase(key);
     std::vector<expression> ways;
     for (std::size_t k = 0; k != s[key].size(); ++k) {
-      const std::string at = path + "/" + key + "/" + std::to_string(k);
+      const std::string at = below(path, key, std::to_string(k));
       ways.push_back(
         of(merged(root_, around, s[key][k], at, work_), at, depth + 1));
     }
@@ -233,12 +233,13 @@ private:
     for (const auto& [key, value] : s.items())
       if (key != "const" && key != "enum" && key != "type"
           && !is_annotation(key))
-        throw bad_schema{path + "/" + key,
+        throw bad_schema{below(path, key),
                          "is not understood beside const and enum"};
     if (s.contains("const") && s.contains("enum"))
       throw bad_schema{path, "const and enum together are not understood"};
     const std::vector<std::string> types =
       s.contains("type") ? types_of(s, path) : std::vector<std::string>{};
+    work_.spend(of.size() + steps_to_copy(of), path);
     std::vector<expression> ways;
     for (const schema& value : of)
       if (types.empty() || has_type(value, types))
@@ -249,41 +250,66 @@ private:
   expression number(const schema& s, bool whole, const std::string& path) {
     const number_bounds bounds = bounds_of(s, path);
     if (!bounds.low && !bounds.high)
-      return whole ? any_integer() : any_number();
+      return g::of_rule(whole ? shared("integer", any_integer)
+                              : shared("number", any_number));
+    work_.spend(16, path);
     auto made = whole ? integers_between(bounds) : numbers_between(bounds);
     if (!made)
       throw bad_schema{path, made.message()};
     return std::move(*made);
   }
 
+  static std::string
+  text_in(const schema& s, const char* key, const std::string& path) {
+    if (!s.contains(key))
+      return {};
+    if (!s[key].is_string())
+      throw bad_schema{below(path, key), "must be a string"};
+    return s[key].get<std::string>();
+  }
+
   expression string(const schema& s, const std::string& path) {
     const auto least = count_of(s, "minLength", path);
     const auto most = count_of(s, "maxLength", path);
-    const bool lengths = least || most;
-    if (s.contains("format") && !s["format"].is_string())
-      throw bad_schema{path + "/format", "must be a string"};
-    const std::string format = s.value("format", std::string());
-    const auto known = formats.find(format);
-    const bool formed = known != formats.end();
-    if (s.contains("pattern") && !s["pattern"].is_string())
-      throw bad_schema{path + "/pattern", "must be a string"};
-    if (int(lengths) + int(s.contains("pattern")) + int(formed) > 1)
-      throw bad_schema{path, "of pattern, format " + (formed ? format : "")
-                               + (formed ? " " : "")
-                               + "and lengths only one is understood"};
-    if (s.contains("pattern") || formed) {
-      const std::string pattern = formed
-                                    ? "^(" + std::string(known->second) + ")$"
-                                    : s["pattern"].get<std::string>();
-      auto inner = g::parse_regex(pattern, g::regex_use::json_string);
-      if (!inner)
-        throw bad_schema{path + "/pattern", inner.message()};
-      return quoted(std::move(*inner));
+    const std::string pattern = text_in(s, "pattern", path);
+    const std::string name = text_in(s, "format", path);
+    const bool has_pattern = s.contains("pattern");
+    if (const auto format = format_named(name)) {
+      if (has_pattern || least.value_or(0) > format->least
+          || most.value_or(format->most) < format->most)
+        throw bad_schema{
+          path, has_pattern
+                  ? "pattern beside format " + name + " is not understood"
+                  : "lengths beside format " + name
+                      + " are understood only if all of its texts, of "
+                      + std::to_string(format->least)
+                      + (format->most == g::unbounded
+                           ? " or more"
+                           : " to " + std::to_string(format->most))
+                      + " characters, have them"};
+      return g::of_rule(shared("format " + name, [&] {
+        return of_pattern("^(" + format->pattern + ")$", path);
+      }));
     }
-    if (!lengths)
-      return g::of_rule(string_rule());
+    if (has_pattern) {
+      if (least || most)
+        throw bad_schema{path, "lengths beside a pattern are not understood: "
+                               "let the pattern say them"};
+      return of_pattern(pattern, path);
+    }
+    if (!least && !most)
+      return g::of_rule(shared("string", any_string));
+    work_.spend(4, path);
     return quoted(g::repetition(string_character(), least.value_or(0),
                                 most.value_or(g::unbounded)));
+  }
+
+  expression of_pattern(const std::string& pattern, const std::string& path) {
+    work_.spend(pattern.size(), path);
+    auto inner = g::parse_regex(pattern, g::regex_use::json_string);
+    if (!inner)
+      throw bad_schema{below(path, "pattern"), inner.message()};
+    return quoted(std::move(*inner));
   }
 
   expression
@@ -291,10 +317,11 @@ private:
     std::vector<expression> first;
     if (s.contains("prefixItems")) {
       if (!s["prefixItems"].is_array())
-        throw bad_schema{path + "/prefixItems", "must be a list of schemas"};
+        throw bad_schema{below(path, "prefixItems"),
+                         "must be a list of schemas"};
       for (std::size_t k = 0; k != s["prefixItems"].size(); ++k)
         first.push_back(of(s["prefixItems"][k],
-                           path + "/prefixItems/" + std::to_string(k),
+                           below(path, "prefixItems", std::to_string(k)),
                            depth + 1));
     }
     const auto least = count_of(s, "minItems", path).value_or(0);
@@ -317,9 +344,9 @@ private:
       inside.push_back(k == 0 ? std::move(first[k])
                               : separated(std::move(first[k])));
     if (most_more != 0) {
-      const g::rule_id item = out_.add(path + "/items");
+      const g::rule_id item = out_.add(below(path, "items"));
       expression body = s.contains("items")
-                          ? of(s["items"], path + "/items", depth + 1)
+                          ? of(s["items"], below(path, "items"), depth + 1)
                           : any_value();
       out_.bodies[item] = std::move(body);
       const auto less = [](std::uint32_t n) {
@@ -345,8 +372,10 @@ private:
     const schema& properties =
       s.contains("properties") ? s["properties"] : none;
     if (!properties.is_object())
-      throw bad_schema{path + "/properties", "must be an object"};
+      throw bad_schema{below(path, "properties"), "must be an object"};
     const std::vector<std::string> required = required_of(s, path);
+    const std::set<std::string> needed(required.begin(), required.end());
+    std::set<std::string> own;
     const bool named = !properties.empty() || !required.empty();
     const schema others = s.contains("additionalProperties")
                             ? s["additionalProperties"]
@@ -360,69 +389,91 @@ private:
       bool needed;
     };
     std::vector<property> all;
-    for (const auto& [name, value] : properties.items())
-      all.push_back({name, of(value, path + "/properties/" + name, depth + 1),
-                     std::ranges::find(required, name) != required.end()});
+    for (const auto& [name, value] : properties.items()) {
+      work_.spend(2, path);
+      own.insert(name);
+      all.push_back({name,
+                     of(value, below(path, "properties", name), depth + 1),
+                     needed.contains(name)});
+    }
     const bool closed = s.contains("additionalProperties") && others == false;
     for (const std::string& name : required)
-      if (!properties.contains(name) && closed)
+      if (own.contains(name))
+        continue;
+      else if (closed)
         return g::choice({}); // it must be there, and must not
-      else if (!properties.contains(name))
+      else
         all.push_back({name,
-                       others.is_object()
-                         ? of(others, path + "/additionalProperties", depth + 1)
-                         : any_value(),
+                       others.is_object() ? of(
+                         others, below(path, "additionalProperties"), depth + 1)
+                                          : any_value(),
                        true});
 
     std::set<std::u32string> names;
-    for (const property& p : all)
+    std::size_t optional_run = 0;
+    for (const property& p : all) {
       names.insert(code_points(p.name));
-    // From the last property to the first: what may follow when none has been
-    // written yet, and when some has.
-    expression end = g::literal(""), rest = g::literal("");
+      optional_run = p.needed ? 0 : optional_run + 1;
+      if (optional_run > optional_run_max)
+        throw bad_schema{below(path, "properties"),
+                         "more than " + std::to_string(optional_run_max)
+                           + " properties in a row that need not be there are "
+                             "not understood: require some"};
+    }
+    // From the last property to the first: what may come next, and what may follow
+    // when some has been written.
+    expression next = g::choice({}), rest = g::literal("");
     if (others != false) {
       for (const std::u32string& name : names)
         if (name.size() > other_names_max)
-          throw bad_schema{path + "/properties",
+          throw bad_schema{below(path, "properties"),
                            "a name of more than "
                              + std::to_string(other_names_max)
                              + " characters is understood only with "
                                "additionalProperties: false"};
-      const g::rule_id pair = out_.add(path + "/additionalProperties");
-      expression value = of(others, path + "/additionalProperties", depth + 1);
+      const g::rule_id pair = out_.add(below(path, "additionalProperties"));
+      expression value =
+        of(others, below(path, "additionalProperties"), depth + 1);
       out_.bodies[pair] =
         g::sequence({quoted(no_string_of(names)), g::literal(":"), gap(),
                      std::move(value)});
       rest = g::repetition(
         g::sequence({g::literal(","), gap(), g::of_rule(pair)}), 0);
-      end = g::optional(g::sequence({g::of_rule(pair), rest}));
+      next = g::sequence({g::of_rule(pair), rest});
     }
-    g::rule_id none_yet = out_.add(path, std::move(end));
-    g::rule_id some_yet = out_.add(path, std::move(rest));
+    g::rule_id next_rule = out_.add(path, std::move(next));
+    g::rule_id rest_rule = out_.add(path, std::move(rest));
+    bool ends = true; // what follows may be nothing
     for (std::size_t k = all.size(); k-- > 0;) {
       const g::rule_id pair = out_.add(
-        path + "/properties/" + all[k].name,
+        below(path, "properties", all[k].name),
         g::sequence({g::literal(model::json_text(schema(all[k].name)) + ":"),
                      gap(), std::move(all[k].value)}));
-      std::vector<expression> first{
-        g::sequence({g::of_rule(pair), g::of_rule(some_yet)})};
-      std::vector<expression> later{g::sequence(
-        {g::literal(","), gap(), g::of_rule(pair), g::of_rule(some_yet)})};
-      if (!all[k].needed) {
-        first.push_back(g::of_rule(none_yet));
-        later.push_back(g::of_rule(some_yet));
-      }
-      none_yet = out_.add(path, g::choice(std::move(first)));
-      some_yet = out_.add(path, g::choice(std::move(later)));
+      std::vector<expression> ways{
+        g::sequence({g::of_rule(pair), g::of_rule(rest_rule)})};
+      if (!all[k].needed)
+        ways.push_back(g::of_rule(next_rule));
+      ends = ends && !all[k].needed;
+      next_rule = out_.add(path, g::choice(std::move(ways)));
+      expression more =
+        g::sequence({g::literal(","), gap(), g::of_rule(next_rule)});
+      rest_rule =
+        out_.add(path, ends ? g::optional(std::move(more)) : std::move(more));
     }
+    expression inside = g::of_rule(next_rule);
+    if (ends)
+      inside = g::optional(std::move(inside));
     return g::sequence(
-      {g::literal("{"), gap(), g::of_rule(none_yet), gap(), g::literal("}")});
+      {g::literal("{"), gap(), std::move(inside), gap(), g::literal("}")});
   }
 
-  g::rule_id string_rule() {
-    if (!string_)
-      string_ = out_.add("string", any_string());
-    return *string_;
+  /// A rule that is the same wherever it is needed.
+  template <class Make>
+  g::rule_id shared(const std::string& name, Make make) {
+    if (const auto known = shared_.find(name); known != shared_.end())
+      return known->second;
+    expression body = make();
+    return shared_[name] = out_.add(name, std::move(body));
   }
 
   g::rule_id any_object_rule() {
@@ -433,7 +484,9 @@ private:
   expression any_value() {
     if (!value_) {
       const g::rule_id value = out_.add("value"), object = out_.add("object"),
-                       array = out_.add("array"), text = string_rule();
+                       array = out_.add("array"),
+                       text = shared("string", any_string),
+                       numeral = shared("number", any_number);
       value_ = value;
       object_ = object;
       const auto list = [](expression item) {
@@ -441,9 +494,10 @@ private:
           {item,
            g::repetition(g::sequence({g::literal(","), gap(), item}), 0)}));
       };
-      out_.bodies[value] = g::choice(
-        {g::of_rule(object), g::of_rule(array), g::of_rule(text), any_number(),
-         g::literal("true"), g::literal("false"), g::literal("null")});
+      out_.bodies[value] =
+        g::choice({g::of_rule(object), g::of_rule(array), g::of_rule(text),
+                   g::of_rule(numeral), g::literal("true"), g::literal("false"),
+                   g::literal("null")});
       out_.bodies[array] =
         g::sequence({g::literal("["), gap(), list(g::of_rule(value)), gap(),
                      g::literal("]")});
@@ -457,15 +511,17 @@ private:
   }
 
   const schema& root_;
-  schema_work work_;
+  schema_work& work_;
   g::rule_set out_;
   std::map<std::string, g::rule_id> references_;
-  std::optional<g::rule_id> string_, value_, object_;
+  std::map<std::string, g::rule_id> shared_;
+  std::optional<g::rule_id> value_, object_;
 };
 
 } // namespace
 
-model::result<g::rule_set> json_schema_rules(std::string_view text) {
+model::result<g::rule_set>
+json_schema_rules(std::string_view text, schema_work& work) {
   if (text.size() > g::pattern_bytes_max)
     return model::failure{"the schema is longer than "
                           + std::to_string(g::pattern_bytes_max) + " bytes"};
@@ -476,7 +532,7 @@ model::result<g::rule_set> json_schema_rules(std::string_view text) {
   if (parsed.is_discarded())
     return model::failure{"the schema is not JSON, or nests too deeply"};
   try {
-    return schema_compiler(parsed).compile();
+    return schema_compiler(parsed, work).compile();
   } catch (const bad_schema& bad) {
     return model::failure{"schema" + (bad.path.empty() ? "" : " " + bad.path)
                           + ": " + bad.why};
@@ -486,9 +542,15 @@ model::result<g::rule_set> json_schema_rules(std::string_view text) {
   }
 }
 
+model::result<g::rule_set> json_schema_rules(std::string_view text) {
+  schema_work work;
+  return json_schema_rules(text, work);
+}
+
 g::rule_set json_object_rules() {
   const schema any = true;
-  return schema_compiler(any).any_object();
+  schema_work work;
+  return schema_compiler(any, work).any_object();
 }
 
 } // namespace shoal::openai

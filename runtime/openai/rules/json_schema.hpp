@@ -5,9 +5,9 @@
 // `prefixItems`, `minItems`, `maxItems`, `minLength`, `maxLength`, `pattern`,
 // `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `anyOf`, `oneOf`
 // whose branches exclude each other, `allOf` that can be merged, `$ref` within
-// the schema, also to itself, `format` (date, time, date-time, uuid, ipv4;
-// others say nothing). Annotations are passed over. Every other keyword is an
-// error that names it, so that no text is produced that the schema forbids.
+// the schema, also to itself, `format` (string_formats.hpp; names that are none
+// of the draft's say nothing). Annotations are passed over. Every other keyword is
+// an error that names it, so that no text is produced that the schema forbids.
 //
 // Of what a schema allows this is produced:
 // - properties in the order in which the schema has them; others only where
@@ -30,8 +30,13 @@
 
 namespace shoal::openai {
 
+class schema_work;
+
 /// @param text the schema, as JSON
 model::result<core::grammar::rule_set> json_schema_rules(std::string_view text);
+/// @param work what it may cost, with other schemas
+model::result<core::grammar::rule_set>
+json_schema_rules(std::string_view text, schema_work& work);
 
 /// Any JSON object.
 core::grammar::rule_set json_object_rules();

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
+#include <set>
 #include <string_view>
 
 namespace shoal::openai {
@@ -57,8 +60,7 @@ bool is_type(const schema& value, std::string_view type) {
   if (type == "integer")
     return value.is_number_integer()
            || (value.is_number_float()
-               && value.get<double>()
-                    == double(std::int64_t(value.get<double>())));
+               && value.get<double>() == std::trunc(value.get<double>()));
   if (type == "number")
     return value.is_number();
   if (type == "string")
@@ -75,6 +77,11 @@ followed(const schema& root, const schema& s, const std::string& path) {
   for (int k = 0; at->is_object() && at->contains("$ref"); ++k) {
     if (k == references_max)
       throw bad_schema{path, "its references go in a circle"};
+    for (const auto& [key, value] : at->items())
+      if (key != "$ref" && !is_annotation(key))
+        throw bad_schema{below(path, key),
+                         "is not understood beside $ref within allOf, anyOf "
+                         "and oneOf"};
     at = &resolve(root, reference_of(*at, path), path);
   }
   return *at;
@@ -96,54 +103,112 @@ void merge_types(schema& to, const schema& value, const std::string& path) {
   to = std::move(both);
 }
 
-bool disjoint(const schema& root, const schema& a, const schema& b,
-              const std::string& path, int depth) {
+schema values_of(const schema& s) {
+  return s.contains("const")  ? schema::array({s["const"]})
+         : s.contains("enum") ? s["enum"]
+                              : schema();
+}
+
+/// Types of the values that are written by `s`, which stands within `around`.
+std::vector<std::string>
+written_types(const schema& s, const schema& around, const std::string& path) {
+  std::vector<std::string> out;
+  if (const schema values = values_of(s); values.is_array()) {
+    for (const std::string_view type : type_names)
+      if (std::ranges::any_of(
+            values, [&](const schema& v) { return is_type(v, type); }))
+        out.emplace_back(type);
+  } else if (!s.contains("type") && around.contains("type")) {
+    out = types_of(around, path);
+  } else if (s.contains("type")
+             || std::ranges::none_of(
+               std::array{"anyOf", "oneOf", "allOf"},
+               [&](const char* parts) { return s.contains(parts); })) {
+    out = types_of(s, path); // else its parts say more
+  }
+  if (out.empty())
+    out.assign(type_names.begin(), type_names.end());
+  return out;
+}
+
+/// Types of the values that `s` allows.
+std::vector<std::string>
+allowed_types(const schema& s, const std::string& path) {
+  const schema none;
+  if (s.contains("type") || !values_of(s).is_null())
+    return written_types(s, none, path);
+  return {type_names.begin(), type_names.end()};
+}
+
+/// Whether no value that is written by `a` is allowed by `b`, as far as that is seen
+/// from types, values and properties.
+bool apart(const schema& root, const schema& a, const schema& b,
+           const schema& around, const std::string& path, schema_work& work,
+           int depth) {
   const schema &x = followed(root, a, path), &y = followed(root, b, path);
   if (!x.is_object() || !y.is_object() || depth > 4)
     return x == false || y == false;
-  const auto values = [](const schema& s) {
-    return s.contains("const")  ? schema::array({s["const"]})
-           : s.contains("enum") ? s["enum"]
-                                : schema();
-  };
-  const schema v = values(x), w = values(y);
-  const auto types = [&](const schema& s, const schema& of) {
-    std::vector<std::string> out = types_of(s, path);
-    if (out.empty() && of.is_array())
-      for (const std::string_view type : type_names)
-        if (std::ranges::any_of(
-              of, [&](const schema& value) { return is_type(value, type); }))
-          out.emplace_back(type);
-    return out;
-  };
-  const auto tx = types(x, v), ty = types(y, w);
-  const auto meets = [](const std::string& p, const std::string& q) {
-    return p == q || (p == "integer" && q == "number")
-           || (p == "number" && q == "integer");
-  };
-  if (!tx.empty() && !ty.empty()
-      && std::ranges::none_of(tx, [&](const std::string& p) {
-           return std::ranges::any_of(
-             ty, [&](const std::string& q) { return meets(p, q); });
-         }))
-    return true;
+  const schema v = values_of(x), w = values_of(y);
+  work.spend(1 + (v.size() + 1) * (w.size() + 1) / 64, path);
   if (v.is_array() && w.is_array())
     return std::ranges::none_of(v, [&](const schema& value) {
       return std::ranges::find(w, value) != w.end();
     });
-  if (!x.contains("properties") || !y.contains("properties"))
+  const auto allowed = allowed_types(y, path);
+  std::vector<std::string> both;
+  for (const std::string& p : written_types(x, around, path))
+    for (const std::string& q : allowed)
+      if (p == q || (p == "integer" && q == "number")
+          || (p == "number" && q == "integer"))
+        both.push_back(p);
+  if (both.empty())
+    return true;
+  const auto others = [](const std::string& type) { return type != "object"; };
+  if (std::ranges::any_of(both, others) || !x.contains("properties")
+      || !y.contains("properties"))
     return false;
-  const auto rx = required_of(x, path), ry = required_of(y, path);
-  for (const std::string& name : rx)
-    if (std::ranges::find(ry, name) != ry.end()
-        && x["properties"].contains(name) && y["properties"].contains(name)
-        && disjoint(root, x["properties"][name], y["properties"][name], path,
-                    depth + 1))
-      return true;
-  return false;
+  const schema nothing;
+  return std::ranges::any_of(
+    required_of(x, path), [&](const std::string& name) {
+      return x["properties"].contains(name) && y["properties"].contains(name)
+             && apart(root, x["properties"][name], y["properties"][name],
+                      nothing, path, work, depth + 1);
+    });
+}
+
+/// @pre it nests no deeper than json_depth_max
+void add_size(const schema& value, std::size_t& values, std::size_t& bytes) {
+  ++values;
+  if (value.is_string())
+    bytes += value.get_ref<const std::string&>().size();
+  if (value.is_object())
+    for (const auto& [key, inner] : value.items()) {
+      bytes += key.size();
+      add_size(inner, values, bytes);
+    }
+  if (value.is_array())
+    for (const schema& inner : value)
+      add_size(inner, values, bytes);
 }
 
 } // namespace
+
+std::string
+below(const std::string& path, std::string_view key, const std::string& name) {
+  constexpr std::size_t path_bytes_max = 512;
+  if (path.size() > path_bytes_max)
+    return path;
+  std::string out = path + "/" + core::shown(key, model::json_shown_max);
+  if (!name.empty())
+    out += "/" + core::shown(name, model::json_shown_max);
+  return out.size() > path_bytes_max ? out + "..." : out;
+}
+
+std::size_t steps_to_copy(const schema& value) {
+  std::size_t values = 0, bytes = 0;
+  add_size(value, values, bytes);
+  return 1 + values / 8 + bytes / 64;
+}
 
 bool is_annotation(const std::string& key) {
   return std::ranges::find(annotations, key) != annotations.end();
@@ -152,12 +217,13 @@ bool is_annotation(const std::string& key) {
 void check_keywords(const schema& s, const std::string& path) {
   if (!s.is_object())
     throw bad_schema{path, "must be an object, true or false"};
+  if (!path.empty() && s.contains("$id"))
+    throw bad_schema{path + "/$id", "is understood of the whole schema only"};
   for (const auto& [key, value] : s.items())
     if (!is_annotation(key)
         && std::ranges::find(keywords, key, &keyword::name)
              == std::end(keywords))
-      throw bad_schema{path + "/" + core::shown(key, model::json_shown_max),
-                       "this keyword is not understood"};
+      throw bad_schema{below(path, key), "this keyword is not understood"};
 }
 
 std::vector<std::string> types_of(const schema& s, const std::string& path) {
@@ -211,6 +277,7 @@ count_of(const schema& s, const std::string& key, const std::string& path) {
 
 std::vector<std::string> required_of(const schema& s, const std::string& path) {
   std::vector<std::string> out;
+  std::set<std::string_view> seen;
   if (!s.contains("required"))
     return out;
   if (!s["required"].is_array())
@@ -218,8 +285,9 @@ std::vector<std::string> required_of(const schema& s, const std::string& path) {
   for (const schema& name : s["required"]) {
     if (!name.is_string())
       throw bad_schema{path + "/required", "must be a list of names"};
-    if (std::ranges::find(out, name.get<std::string>()) == out.end())
-      out.push_back(name.get<std::string>());
+    const auto& text = name.get_ref<const std::string&>();
+    if (seen.insert(text).second)
+      out.push_back(text);
   }
   return out;
 }
@@ -246,12 +314,43 @@ resolve(const schema& root, const std::string& to, const std::string& path) {
                                      + " in the schema"};
 }
 
+namespace {
+
+std::set<std::string> names_in(const schema& properties) {
+  std::set<std::string> out;
+  if (properties.is_object())
+    for (const auto& [name, s] : properties.items())
+      out.insert(name);
+  return out;
+}
+
+void merge_properties(const schema& root, schema& to, const schema& from,
+                      const std::string& path, schema_work& work,
+                      std::size_t depth) {
+  // A look-up by name would compare all of them.
+  auto& all = to.get_ref<schema::object_t&>();
+  using pairs = schema::object_t::Container;
+  std::map<std::string, std::size_t> known;
+  for (std::size_t i = 0; i != all.size(); ++i)
+    known.emplace(static_cast<pairs&>(all)[i].first, i);
+  for (const auto& [name, s] : from.items())
+    if (const auto at = known.find(name); at != known.end()) {
+      schema& own = static_cast<pairs&>(all)[at->second].second;
+      own =
+        merged(root, own, s, below(path, "properties", name), work, depth + 1);
+    } else {
+      static_cast<pairs&>(all).emplace_back(name, s);
+    }
+}
+
+} // namespace
+
 schema merged(const schema& root, const schema& a, const schema& b,
               const std::string& path, schema_work& work, std::size_t depth) {
   if (depth > model::json_depth_max)
     throw bad_schema{path, "its references go in a circle"};
   const schema& other = followed(root, b, path);
-  work.spend(1 + a.size() + other.size(), path);
+  work.spend(steps_to_copy(a) + steps_to_copy(other), path);
   if (other == true || a == false)
     return a;
   if (other == false || a == true)
@@ -262,12 +361,14 @@ schema merged(const schema& root, const schema& a, const schema& b,
   if (nothing)
     return b; // as it is, with its reference
   const auto closed_for = [&](const schema& s, const schema& properties) {
-    return s.contains("additionalProperties")
-           && s["additionalProperties"] != true
-           && std::ranges::any_of(properties.items(), [&](const auto& p) {
-                return !s.contains("properties")
-                       || !s["properties"].contains(p.key());
-              });
+    if (!s.contains("additionalProperties")
+        || s["additionalProperties"] == true)
+      return false;
+    const std::set<std::string> own =
+      names_in(s.contains("properties") ? s["properties"] : schema());
+    return std::ranges::any_of(properties.items(), [&](const auto& p) {
+      return !own.contains(p.key());
+    });
   };
   const auto properties = [](const schema& s) {
     return s.contains("properties") ? s["properties"] : schema::object();
@@ -297,20 +398,13 @@ schema merged(const schema& root, const schema& a, const schema& b,
       merge_types(out[key], value, path);
     } else if (key == "required") {
       schema all = schema::array();
-      for (const auto& name : required_of(out, path))
-        all.push_back(name);
-      for (const auto& name : required_of(other, path))
-        if (std::ranges::find(all, schema(name)) == all.end())
+      for (const schema* part : {&std::as_const(out), &other})
+        for (const auto& name : required_of(*part, path))
           all.push_back(name);
-      out[key] = std::move(all);
+      out[key] = required_of(schema{{key, std::move(all)}}, path);
     } else if (key == "properties" && value.is_object()
                && out[key].is_object()) {
-      for (const auto& [name, s] : value.items())
-        out[key][name] =
-          out[key].contains(name)
-            ? merged(root, out[key][name], s, path + "/properties/" + name,
-                     work, depth + 1)
-            : s;
+      merge_properties(root, out[key], value, path, work, depth);
     } else if ((key == "minimum" || key == "minItems" || key == "minLength")
                && value.is_number() && out[key].is_number()) {
       if (value.get<double>() > out[key].get<double>())
@@ -342,17 +436,16 @@ schema merged_all_of(const schema& root, const schema& s,
   return out;
 }
 
-void check_exclusive(const schema& root, const schema& of,
+void check_exclusive(const schema& root, const schema& of, const schema& around,
                      const std::string& path, schema_work& work) {
   for (std::size_t a = 0; a != of.size(); ++a)
-    for (std::size_t b = a + 1; b != of.size(); ++b) {
-      work.spend(1, path);
-      if (!disjoint(root, of[a], of[b], path, 0))
+    for (std::size_t b = a + 1; b != of.size(); ++b)
+      if (!apart(root, of[a], of[b], around, path, work, 0)
+          || !apart(root, of[b], of[a], around, path, work, 0))
         throw bad_schema{path, "branches " + std::to_string(a) + " and "
                                  + std::to_string(b)
                                  + " may both allow a value: use anyOf, or "
                                    "give them different types or constants"};
-    }
 }
 
 std::u32string code_points(const std::string& text) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::openai {
@@ -32,11 +33,21 @@ public:
       throw bad_schema{path, "the schema is too much work: its references "
                              "repeat too many parts"};
   }
+  /// A step is a schema, or 8 values or 64 bytes that are copied: some 2 KB of the
+  /// grammar's trees.
   static constexpr std::size_t most = 200'000;
 
 private:
   std::size_t done_ = 0;
 };
+
+/// The path of a part of the schema at `path`: what it has under `key`, and there
+/// under `name`. Long ones are cut, so that paths take no more memory than schemas.
+std::string below(const std::string& path, std::string_view key,
+                  const std::string& name = {});
+
+/// What it costs to copy a schema or a value, in steps.
+std::size_t steps_to_copy(const schema& value);
 
 /// Keywords that say nothing about a value.
 bool is_annotation(const std::string& key);
@@ -66,8 +77,9 @@ merged(const schema& root, const schema& a, const schema& b,
 schema merged_all_of(const schema& root, const schema& s,
                      const std::string& path, schema_work& work);
 
-/// Checks that no value can be allowed by two of these schemas.
-void check_exclusive(const schema& root, const schema& of,
+/// Checks that no value that is written by one of these schemas is allowed by another.
+/// @param around what stands beside them
+void check_exclusive(const schema& root, const schema& of, const schema& around,
                      const std::string& path, schema_work& work);
 
 /// @pre text is UTF-8

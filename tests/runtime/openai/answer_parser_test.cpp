@@ -164,4 +164,27 @@ BOOST_AUTO_TEST_CASE(a_head_without_end_is_content) {
   BOOST_TEST(told.size() > 9000u);
 }
 
+BOOST_AUTO_TEST_CASE(the_first_call_is_over_when_it_is_closed) {
+  const std::pair<answer_format, std::string> calls[] = {
+    {hermes, R"(Hm <tool_call>{"name":"f","arguments":{"a":{}}} </tool_call>)"},
+    {hermes, R"(<tool_call>{"arguments": {"x": 1}, "name": "g"}</tool_call>)"},
+    {llama, R"({"name": "f", "parameters": {"a": "}"}})"},
+    {llama, R"(<|python_tag|>{"name": "f", "parameters": {}})"},
+    {mistral, R"([TOOL_CALLS][{"name": "f", "arguments": {}})"},
+    {mistral, R"([TOOL_CALLS]f{"a": "}"})"},
+    {mistral, R"([TOOL_CALLS]f[ARGS]{"a": {}})"}};
+  for (const auto& [format, text] : calls)
+    BOOST_TEST_CONTEXT(text) {
+      answer_parser parser(format, 1);
+      for (const char c : text) {
+        BOOST_TEST(!parser.first_call_over());
+        static_cast<void>(parser.push({&c, 1}));
+      }
+      BOOST_TEST(parser.first_call_over());
+    }
+  answer_parser none(hermes, 1);
+  static_cast<void>(none.push("Hm <tool_call>nothing</tool_call>"));
+  BOOST_TEST(!none.first_call_over());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

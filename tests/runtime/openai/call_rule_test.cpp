@@ -159,7 +159,8 @@ BOOST_AUTO_TEST_CASE(where_a_call_begins_in_a_text_it_keeps_to_its_schema) {
   BOOST_TEST(!hermes.goes_on("<tool_<tool_call><tool_call>"));
   BOOST_TEST(!hermes.goes_on("Yes. " + families[0].bad));
   const rule_of_texts alone(two_tools(call_form::hermes, false, false));
-  BOOST_TEST(alone.allows("Yes. " + families[0].one + "\n"));
+  BOOST_TEST(alone.allows("Yes. " + families[0].one));
+  BOOST_TEST(!alone.goes_on("Yes. " + families[0].one + "\n"));
   BOOST_TEST(!alone.goes_on(families[0].both));
   const rule_of_texts llama(two_tools(call_form::llama, false));
   BOOST_TEST(llama.allows("A set: {1, 2}"));

@@ -8,6 +8,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
+
 using namespace shoal;
 using namespace shoal::openai;
 using core::rule_kind;
@@ -216,6 +218,200 @@ BOOST_AUTO_TEST_CASE(hostile_schemas_are_refused) {
                          {"properties":{"x":{"type":"boolean"}}}]})");
   BOOST_TEST(allows(both, R"({"x":true})"));
   BOOST_TEST(!allows(both, R"({"x":1})"));
+}
+
+BOOST_AUTO_TEST_CASE(long_enumerations_lose_nothing) {
+  std::string schema = R"({"enum":["word-0")", choice = "[\"word-0\"";
+  for (int n = 1; n != 3000; ++n) {
+    const std::string word = ",\"word-" + std::to_string(n) + "\"";
+    schema += word;
+    choice += word;
+  }
+  const auto rule = rule_of(rule_kind::json_schema, schema + "]}");
+  BOOST_TEST(allows(rule, "\"word-1\""));
+  BOOST_TEST(allows(rule, "\"word-2999\""));
+  BOOST_TEST(!allows(rule, "\"word-3000\""));
+  const auto out = completion("\"guided_choice\":" + choice + "]");
+  const auto& choices = *std::get<completion_request>(out).rule;
+  BOOST_TEST(allows(choices, "word-2999"));
+  BOOST_TEST(!allows(choices, "word-"));
+}
+
+BOOST_AUTO_TEST_CASE(many_properties_may_be_left_out) {
+  for (const int count : {900, 1500}) {
+    std::string schema = R"({"type":"object","properties":{"p0":{})";
+    for (int n = 1; n != count; ++n)
+      schema += ",\"p" + std::to_string(n) + "\":{}";
+    const auto rule = rule_of(rule_kind::json_schema, schema + "}}");
+    BOOST_TEST(bool(compile_rule(rule)) == (count == 900));
+    if (count == 900)
+      BOOST_TEST(allows(rule, R"({"p3":1,"p899":[]})"));
+  }
+}
+
+/// Of these, texts were written that the schema forbids.
+BOOST_AUTO_TEST_CASE(what_one_of_and_references_say_is_not_passed_over) {
+  const auto schema = [](const std::string& text) {
+    return rule_of(rule_kind::json_schema, text);
+  };
+  for (const char* overlapping :
+       {R"({"oneOf":[{"minimum":5},{"type":"string"}]})",
+        R"({"oneOf":[{"type":["object","null"],"required":["k"],
+            "properties":{"k":{"const":1}}},{"type":["object","null"],
+            "required":["k"],"properties":{"k":{"const":2}}}]})",
+        R"({"oneOf":[{"minimum":1,"anyOf":[{"type":"string"}]},
+            {"type":"string"}]})"}) {
+    const auto made = compile_rule(schema(overlapping));
+    BOOST_REQUIRE(!made);
+    BOOST_TEST(made.message().find("may both allow") != std::string::npos);
+  }
+  const std::string defs = R"("$defs":{"a":{"type":"string"}})";
+  const auto beside =
+    schema(R"({"$ref":"#/$defs/a","maxLength":2,)" + defs + "}");
+  BOOST_TEST(allows(beside, "\"ab\""));
+  BOOST_TEST(!allows(beside, "\"abc\""));
+  BOOST_TEST(!compile_rule(
+    schema(R"({"type":"string","anyOf":[{"$ref":"#/$defs/a","maxLength":2}],)"
+           + defs + "}")));
+  BOOST_TEST(!compile_rule(schema(
+    R"({"items":{"$id":"http://a/b","$ref":"#/$defs/a"},)" + defs + "}")));
+}
+
+BOOST_AUTO_TEST_CASE(numbers_between_bounds_may_be_short) {
+  const auto rule = rule_of(rule_kind::json_schema,
+                            R"({"type":"number","minimum":0.25,
+                                "exclusiveMaximum":1.75})");
+  for (const char* good :
+       {"0.25", "0.3", "0.255", "0.99", "1", "1.0", "1.5", "1.7", "1.749"})
+    BOOST_TEST(allows(rule, good), good);
+  for (const char* bad : {"0.2", "0.249", "1.75", "1.8", "2", "0", "-1"})
+    BOOST_TEST(!allows(rule, bad), bad);
+}
+
+/// All keywords of draft 2020-12 that are not understood, and of drafts before.
+BOOST_AUTO_TEST_CASE(each_unknown_keyword_is_refused_by_its_name) {
+  for (const std::string keyword : {"multipleOf",
+                                    "uniqueItems",
+                                    "contains",
+                                    "minContains",
+                                    "maxContains",
+                                    "minProperties",
+                                    "maxProperties",
+                                    "dependentRequired",
+                                    "dependentSchemas",
+                                    "propertyNames",
+                                    "patternProperties",
+                                    "unevaluatedItems",
+                                    "unevaluatedProperties",
+                                    "not",
+                                    "if",
+                                    "then",
+                                    "else",
+                                    "$anchor",
+                                    "$dynamicRef",
+                                    "$dynamicAnchor",
+                                    "$vocabulary",
+                                    "contentEncoding",
+                                    "contentMediaType",
+                                    "contentSchema",
+                                    "additionalItems",
+                                    "dependencies",
+                                    "$recursiveRef",
+                                    "$recursiveAnchor",
+                                    "id",
+                                    "extends",
+                                    "disallow",
+                                    "divisibleBy",
+                                    "nullable"}) {
+    const std::string bad = "{\"" + keyword + "\":{}}";
+    for (const std::string& text :
+         {bad, R"({"type":"object","properties":{"a":)" + bad + "}}",
+          R"({"type":"array","items":)" + bad + "}",
+          R"({"type":"array","prefixItems":[)" + bad + "]}",
+          R"({"type":"object","additionalProperties":)" + bad + "}",
+          R"({"anyOf":[)" + bad + "]}", R"({"oneOf":[)" + bad + "]}",
+          R"({"type":"string","allOf":[)" + bad + "]}",
+          R"({"$ref":"#/$defs/a","$defs":{"a":)" + bad + "}}"}) {
+      const auto made = compile_rule(rule_of(rule_kind::json_schema, text));
+      BOOST_REQUIRE_MESSAGE(!made, text);
+      BOOST_TEST(made.message().find("/" + keyword) != std::string::npos,
+                 text << ": " << made.message());
+    }
+  }
+}
+
+/// Each took minutes, or gigabytes.
+BOOST_AUTO_TEST_CASE(hostile_rules_are_refused_soon) {
+  const auto list = [](const std::string& item, std::size_t bytes) {
+    std::string out = item;
+    while (out.size() + item.size() + 1 < bytes)
+      out += "," + item;
+    return out;
+  };
+  const auto numbered = [](const std::string& a, const std::string& b,
+                           int count) {
+    std::string out = a + "0" + b;
+    for (int n = 1; n < count; ++n)
+      out += "," + a + std::to_string(n) + b;
+    return out;
+  };
+  const std::string reference =
+    R"({"anyOf":[{"$ref":"#/$defs/e"}],"type":"integer"})";
+  std::string backwards;
+  for (int n = 9000; n > 0; --n)
+    backwards +=
+      "r" + std::to_string(n) + "::=r" + std::to_string(n - 1) + "\n";
+  const struct {
+    rule_kind kind;
+    std::string text;
+  } hostile[] = {
+    {rule_kind::json_schema, R"({"prefixItems":[)" + list(reference, 60'000)
+                               + R"(],"$defs":{"e":{"enum":[)"
+                               + numbered("", "", 10'000) + "]}}}"},
+    {rule_kind::json_schema,
+     R"({"allOf":[{"required":[)" + numbered("\"n", "\"", 8'000) + "]},"
+       + list(R"({"required":["a"]})", 60'000) + R"(],"type":"object"})"},
+    {rule_kind::json_schema,
+     R"({"prefixItems":[)"
+       + list(R"({"anyOf":[{"$ref":"#/$defs/e"}],"type":"string"})", 60'000)
+       + R"(],"$defs":{"e":{"pattern":")" + std::string(60'000, '.') + "\"}}}"},
+    {rule_kind::json_schema, R"({"oneOf":[{"enum":[)" + numbered("", "", 9'000)
+                               + R"(]},{"enum":[)" + numbered("-1", "", 9'000)
+                               + "]}]}"},
+    {rule_kind::json_schema,
+     R"({"properties":{")" + std::string(50'000, 'n') + R"(":{"properties":{)"
+       + numbered("\"", "\":{}", 4'000) + R"(},"required":[)"
+       + numbered("\"", "\"", 3'000) + "]}}}"},
+    {rule_kind::json_schema,
+     R"({"prefixItems":[)" + list(R"({"minimum":1,"maximum":99999.5})", 120'000)
+       + "]}"},
+    {rule_kind::json_schema,
+     R"({"pattern":")" + std::string(120'000, '.') + "\"}"},
+    {rule_kind::json_schema, R"({"pattern":"(a|a)*b"})"},
+    {rule_kind::json_schema, R"({"pattern":"^(a|aa|a*)*b$"})"},
+    {rule_kind::json_schema, R"({"pattern":"a{0,100000}"})"},
+    {rule_kind::json_schema, R"({"pattern":"((a{0,9999}){0,9999}){0,9999}"})"},
+    {rule_kind::json_schema, std::string(10'000, '[')},
+    {rule_kind::json_schema, std::string(1'000'000, ' ')},
+    {rule_kind::regex, "(a{1,9999}){1,9999}"},
+    {rule_kind::regex, std::string(100'000, '(')},
+    {rule_kind::regex, "(" + list("a?", 100'000) + "){0,9999}"},
+    {rule_kind::grammar, backwards + "root::=r9000\nr0::=\"a\""},
+    {rule_kind::grammar, "root ::= " + std::string(100'000, '(')},
+  };
+  for (const auto& h : hostile)
+    BOOST_TEST_CONTEXT(h.text.substr(0, 80)) {
+      const auto begin = std::chrono::steady_clock::now();
+      const auto made = compile_rule(rule_of(h.kind, h.text));
+      const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
+      BOOST_TEST(took.count() < 20); // ten times what it takes
+      if (made)
+        BOOST_TEST(made->nodes.size() <= core::grammar::nodes_max);
+      BOOST_TEST_MESSAGE(
+        took.count() << " s, "
+                     << (made ? "compiled" : made.message().substr(0, 200)));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(hostile_grammars_come_to_an_end) {

@@ -7,6 +7,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <set>
+
 namespace {
 
 using namespace shoal::core::grammar;
@@ -137,9 +139,9 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_meanings_is_lost_and_not_computed) {
       text += char('a' + r.below(20));
   }
   const auto tokens = std::make_shared<token_list>(std::move(texts));
-  std::string grammar = "root ::= s*\ns ::= \"a\" t0";
+  std::string grammar = "root ::= s*\ns ::= [a] t0";
   for (int k = 1; k != 300; ++k)
-    grammar += " | \"a\" t" + std::to_string(k);
+    grammar += " | [a] t" + std::to_string(k);
   for (int k = 0; k != 300; ++k)
     grammar += "\nt" + std::to_string(k) + " ::= [a-z]* \"b\"?";
   constrained_text t(std::make_shared<token_masks>(of_gbnf(grammar), tokens));
@@ -149,6 +151,79 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_meanings_is_lost_and_not_computed) {
       t.allowed(allowed);
   BOOST_TEST(t.lost());
   BOOST_TEST(allowed.empty());
+}
+
+/// Texts with more stacks than are kept are lost, and not allowed in part.
+BOOST_AUTO_TEST_CASE(a_text_of_too_many_stacks_is_lost) {
+  const auto tokens = small_vocabulary();
+  for (const std::size_t count : {stacks_max / 2, 2 * stacks_max}) {
+    std::string grammar = "root ::= \"a\" s\ns ::= [a] t0";
+    for (std::size_t k = 1; k != count; ++k)
+      grammar += " | [a] t" + std::to_string(k);
+    for (std::size_t k = 0; k != count; ++k)
+      grammar += "\nt" + std::to_string(k) + " ::= [b]{" + std::to_string(k % 9)
+                 + "} \",\"";
+    const auto masks = std::make_shared<token_masks>(of_gbnf(grammar), tokens);
+    constrained_text t(masks);
+    token_set allowed(tokens->size());
+    token a = 0;
+    while (tokens->text(a) != "a")
+      ++a;
+    for (int k = 0; k != 2; ++k) {
+      t.allowed(allowed);
+      static_cast<void>(t.add(a));
+    }
+    t.allowed(allowed);
+    BOOST_TEST(t.lost() == (count > stacks_max));
+    BOOST_TEST(allowed.empty() == t.lost());
+  }
+}
+
+/// The characters of a string of limited length: each place of it is a node, but
+/// tokens do the same from most.
+BOOST_AUTO_TEST_CASE(places_of_a_counted_part_are_few_classes) {
+  const grammar g = of_gbnf("root ::= \"<\" [^<>]{0,500} \">\"");
+  const auto classes = classes_of(g);
+  const std::set<node_id> different(classes.begin(), classes.end());
+  BOOST_TEST(g.nodes.size() > 500u);
+  BOOST_TEST(different.size() < 20 * class_bytes);
+  // Short texts do the same from a node and from its class.
+  stacks s(g);
+  random r(4);
+  for (node_id n = 0; n != g.nodes.size(); ++n) {
+    position a = s.on_unknown(n), b = s.on_unknown(classes[n]);
+    for (std::size_t k = 0; k != class_bytes; ++k) {
+      const char* const letters = "a\xc3\xa9<>";
+      const auto byte = static_cast<std::uint8_t>(letters[r.below(5)]);
+      a = s.step(a, byte);
+      b = s.step(b, byte);
+      BOOST_REQUIRE((a == nowhere) == (b == nowhere));
+      if (k + 1 != class_bytes)
+        BOOST_REQUIRE(s.is_open(a) == s.is_open(b));
+    }
+  }
+}
+
+/// Also tokens of more bytes than the classes are for.
+BOOST_AUTO_TEST_CASE(long_tokens_are_tried_at_each_place) {
+  std::vector<std::string> texts{"<", ">"};
+  for (std::size_t n = 1; n != 70; ++n)
+    texts.emplace_back(n, 'a');
+  const auto tokens = std::make_shared<token_list>(std::move(texts));
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= \"<\" [a-z]{0,60} \">\""), tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  BOOST_REQUIRE(t.add(0));
+  for (std::size_t left = 60;; --left) {
+    t.allowed(allowed);
+    for (token k = 2; k != tokens->size(); ++k)
+      BOOST_REQUIRE_EQUAL(allowed.has(k), tokens->text(k).size() <= left);
+    BOOST_REQUIRE(allowed.has(1));
+    if (left == 0)
+      break;
+    BOOST_REQUIRE(t.add(2));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
