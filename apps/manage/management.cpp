@@ -3,13 +3,17 @@
 
 #include "apps/manage/event_stream.hpp"
 #include "apps/manage/management_requests.hpp"
+#include "apps/remote/traffic_look.hpp"
+#include "runtime/files/json.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <thread>
@@ -151,6 +155,8 @@ public:
     config_.named = true;
     looks.start(config_);
     submits.start(config_);
+    traffic_.emplace(config_);
+    peers.start(config_);
   }
 
   void end() {
@@ -165,11 +171,27 @@ public:
       f.thread.request_stop();
     looks.end();
     submits.end();
+    peers.end();
   }
 
   bool goes_on() const { return !stops_; }
+  /// Whether clients may change something.
+  bool changes() const { return changes_; }
 
-  request_thread looks, submits;
+  /// Of all pairs of peers. On the thread of `peers`.
+  http_answer traffic() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - peers_asked_ >= peers_apart) {
+      if (const auto looked = traffic_->look([this] { return goes_on(); });
+          !looked)
+        return openai::unavailable(looked.message(), come_again_s);
+      peers_asked_ = std::chrono::steady_clock::now();
+    }
+    return json_answer{model::json_text(traffic_json(traffic_->report()))};
+  }
+
+  request_thread looks, submits, peers;
+  const std::shared_ptr<model_loads> loads = std::make_shared<model_loads>();
 
 private:
   struct follower {
@@ -189,6 +211,9 @@ private:
       come_again_s));
   }
 
+  /// However many clients look, the peers are asked only this often.
+  static constexpr std::chrono::seconds peers_apart{1};
+
   const bool changes_;
   std::atomic<bool> stops_{false};
   std::mutex mutex_; ///< guards what follows
@@ -196,6 +221,9 @@ private:
   bool ended_ = false;
   runtime::client_config config_;
   std::list<follower> streams_;
+  // Used by the thread of `peers` alone, once there is one.
+  std::optional<traffic_look> traffic_;
+  std::chrono::steady_clock::time_point peers_asked_{};
 };
 
 management::management(bool changes) : impl_(std::make_shared<impl>(changes)) {
@@ -235,6 +263,13 @@ void management::add_to(runtime::http_routes& routes) {
   const std::function<bool()> goes_on = [i] { return i->goes_on(); };
   routes.add("GET", "/shoal/status",
              [i](exchange_ptr x) { i->ask(i->looks, x, get_status); });
+  routes.add("GET", "/shoal/traffic", [i](exchange_ptr x) {
+    i->ask(i->peers, x, [i](runtime::client&) { return i->traffic(); });
+  });
+  routes.add("GET", "/models/loads", [i](exchange_ptr x) {
+    x->respond(200, {{"Content-Type", "application/json"}},
+               i->loads->answer(i->changes()));
+  });
   routes.add("GET", "/shoal/jobs",
              [i](exchange_ptr x) { i->ask(i->looks, x, get_jobs); });
   routes.add("GET", "/shoal/jobs/*", [i](exchange_ptr x) {
@@ -271,10 +306,18 @@ void management::add_to(runtime::http_routes& routes) {
   routes.add(
     "POST", "/models/load",
     [i, goes_on](exchange_ptr x) {
-      if (i->may_change(x))
-        i->ask(i->submits, x, [x, goes_on](runtime::client& c) {
-          return load_model(c, x->request().body, goes_on);
-        });
+      if (!i->may_change(x))
+        return;
+      const auto parsed = parse_load(x->request().body);
+      if (auto* const error = std::get_if<openai::api_error>(&parsed)) {
+        x->respond(*error);
+        return;
+      }
+      const auto& o = std::get<serve_options>(parsed);
+      i->ask(i->submits, x,
+             [o, goes_on, load = i->loads->begin(o)](runtime::client& c) {
+               return load_model(c, o, *load, goes_on);
+             });
     },
     "application/json");
   routes.add(

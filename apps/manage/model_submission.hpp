@@ -13,6 +13,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/remote/status_json.hpp"
 #include "apps/train/model_folder.hpp"
+#include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/view.hpp"
@@ -81,6 +82,7 @@ private:
          const std::string& usual_name, const give_weights& weights,
          std::uint64_t bytes = 0);
   bool waits_for_room();
+  put_pieces counted(put_pieces put, const model::watch& told) const;
 
   const serve_options& o_;
   submission_host& host_;
