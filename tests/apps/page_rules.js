@@ -3,7 +3,7 @@
 const wrong = [];
 const modal = document.querySelector('dialog:modal'); // the rest is inert then
 const seen = (e) => e.getClientRects().length > 0 && (!modal || modal.contains(e))
-  && getComputedStyle(e).visibility === 'visible' && !e.closest('.offscreen, .skip');
+  && e.checkVisibility() && getComputedStyle(e).visibility === 'visible' && !e.closest('.offscreen, .skip');
 const say = (e, what) => wrong.push(`${e.localName}#${e.id}.${e.className}: ${what}`);
 
 // Names.

@@ -406,7 +406,8 @@ class Page(Serving):
     def test_models_are_loaded_and_unloaded(self):
         nodes, at = {}, {}
         for name in ("one", "two", "three"):
-            self.begin_node(name, nodes, at, "--http-jobs")
+            self.begin_node(name, nodes, at,
+                            *(["--http-jobs"] if name == "one" else []))
         for node in nodes.values():
             node.wait_line(lambda line: "3 peers" in line)
         b = self.visit(at["one"])
@@ -442,7 +443,7 @@ class Page(Serving):
         b.until(f"{rows}.length === 1")
         b.click("#tab-chat")
         b.until("document.getElementById('model').value === 'small'")
-        self.a_node_that_only_shows_models()
+        self.a_node_that_only_shows_models(at["three"])
 
     def load(self, b, model, name="", stages=""):
         b.js("""const [model, name, stages] = arguments, $ = (id) =>
@@ -490,8 +491,7 @@ class Page(Serving):
         self.assertRegex(table, rf"{stages[0]} +{stages[1]}  .*tiny")
         self.visit(at["one"], "#models")
 
-    def a_node_that_only_shows_models(self):
-        _, at = self.serve("--as", "own", "--http", "127.0.0.1:0")
+    def a_node_that_only_shows_models(self, at):
         b = self.visit(at, "#models")
         b.until("document.getElementById('models').rows.length === 1")
         self.assertTrue(b.js("return document.getElementById('load-form').hidden"))
@@ -643,7 +643,7 @@ class Page(Serving):
         b.tab_to("question")
         b.keys("x", "Enter")
         b.until(READY, 2)
-        b.js("document.querySelector('details').open = true")
+        b.js("document.querySelectorAll('details').forEach((e) => e.open = true)")
         device = {"mflops": 5000, "memory_bytes": 1 << 33, "disk_bytes": 1 << 36}
         states = ("active", "joining", "leaving", "unreachable")
         self.pretend(
