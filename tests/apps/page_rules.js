@@ -21,7 +21,10 @@ for (const attribute of ['aria-controls', 'aria-labelledby', 'aria-describedby']
 const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
 if (new Set(ids).size !== ids.length) wrong.push('an id is there twice');
 
-// Structure.
+// Structure. A list with a role of its own is no list any more.
+for (const e of document.querySelectorAll('li'))
+  if (e.parentElement.matches('[role]:not([role=list])') || !e.parentElement.matches('ul, ol'))
+    say(e, 'is in no list');
 if (document.querySelectorAll('h1').length !== 1) wrong.push('not one h1');
 if (document.querySelectorAll('main').length !== 1) wrong.push('not one main');
 if (!document.documentElement.lang) wrong.push('no language');
