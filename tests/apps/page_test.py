@@ -558,7 +558,7 @@ class Page(PageWorld):
 
     def the_first_visit(self, b, at):
         """Before a model is served; and while an answer comes."""
-        b.js("location.reload()")
+        b.js("document.getElementById('tab-chat').click(); location.reload()")
         b.until("document.getElementById('model').value === 'tiny'")
         b.js("document.getElementById('chat-begin').hidden = false;"
              "document.getElementById('load-off').hidden = false")
