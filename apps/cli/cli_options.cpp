@@ -171,6 +171,10 @@ void add_status(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--links", set.status.links,
               "show what carries tensors to each peer, why, how fast, how "
               "much");
+  c->add_flag("--traffic", set.status.traffic,
+              "show who sends how much to whom in the whole shoal, and for "
+              "which job; asks each peer twice, 2 seconds apart")
+    ->excludes("--links");
   c->add_flag("--json", set.status.json, "as JSON");
   c->add_option_function<std::string>(
      "--watch",
@@ -184,7 +188,8 @@ void add_status(CLI::App& app, command_set& set, runners& run) {
   run[c] = [&set] { return run_status(set.status); };
 
   c = app.add_subcommand(
-    "top", "watch the shoal live in a terminal: peers, links, jobs, models");
+    "top",
+    "watch the shoal live in a terminal: peers, links, traffic, jobs, models");
   add_node_to_ask(*c, set.top.at);
   c->add_option("--interval", set.top.interval_s,
                 "seconds between two refreshes")

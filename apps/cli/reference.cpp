@@ -9,6 +9,7 @@
 #include "apps/plan/plan_table.hpp"
 #include "apps/plan/served_plan.hpp"
 #include "apps/plan/view_file.hpp"
+#include "apps/remote/shoal_traffic.hpp"
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/node/status/node_metrics.hpp"
@@ -283,6 +284,10 @@ void add_json(page& to) {
   add_events(to, "`train` and `attach`", events);
   to.parts.push_back(
     json_part("`status`", "One object.", runtime::status_fields()));
+  to.parts.push_back(json_part(
+    "`status --traffic`",
+    "The object of `status`, and in it \"traffic\" with these fields.",
+    traffic_fields()));
   to.parts.push_back(json_part(
     "`jobs`", "A list, with one object for each job.", runtime::job_fields()));
   to.parts.push_back(json_part("`plan`", "One object.", plan_fields()));

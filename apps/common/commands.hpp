@@ -63,6 +63,7 @@ int run_node(node_options o);
 struct status_options {
   node_address at;
   bool links = false;
+  bool traffic = false; ///< of all pairs: asks each peer
   bool json = false;
   double watch_s = 0; ///< seconds between two pages; 0: only one page
 };

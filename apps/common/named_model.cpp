@@ -32,9 +32,10 @@ local_model(const fs::path& model, const download_terms& terms) {
   const auto settings = hub::read_settings(std::getenv);
   if (!settings)
     return settings.why();
-  const auto found = hub::pull(
-    *settings, {*name, false, terms.weights},
-    shown_work([&terms] { return !terms.goes_on || terms.goes_on(); }));
+  const auto found = hub::pull(*settings, {*name, false, terms.weights},
+                               terms.told ? terms.told : shown_work([&terms] {
+                                 return !terms.goes_on || terms.goes_on();
+                               }));
   if (!found)
     return model::failure{"there is no file or folder "
                           + core::shown(model.string())

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/core/result.hpp"
+#include "runtime/core/watch.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,8 @@ struct download_terms {
   bool weights = true; ///< or only what describes it
   /// Asked again and again; false ends it. May be empty: only a signal does.
   std::function<bool()> goes_on;
+  /// Is told how far it is, instead of stderr; then it also ends it.
+  model::watch told = {};
 };
 
 /// "ORG/NAME" if that is what `model` names; empty: a path is meant.

@@ -3,13 +3,17 @@
 
 #include "apps/manage/event_stream.hpp"
 #include "apps/manage/management_requests.hpp"
+#include "apps/remote/traffic_look.hpp"
+#include "runtime/files/json.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <thread>
@@ -209,6 +213,8 @@ public:
     config_.data_dir = data_dir;
     config_.named = true;
     looks_.start(config_);
+    traffic_.emplace(config_);
+    peers_.start(config_);
   }
 
   void end() {
@@ -216,12 +222,43 @@ public:
       std::lock_guard lock(mutex_);
       ended_ = true;
     }
+    stops_ = true;
     streams_.end();
     submissions_.end();
     looks_.end();
+    peers_.end();
   }
 
+  /// Whether clients may change something.
+  bool changes() const { return changes_; }
+
+  /// Of all pairs of peers, asked on a thread of its own.
+  void traffic(const exchange_ptr& x) {
+    if (!is_open(x))
+      return;
+    const bool taken = peers_.add([this, x](runtime::client& client) {
+      respond(*x,
+              answer_of([this](runtime::client&) { return look_at_traffic(); },
+                        client));
+    });
+    if (!taken)
+      too_many(x);
+  }
+
+  const std::shared_ptr<model_loads> loads = std::make_shared<model_loads>();
+
 private:
+  http_answer look_at_traffic() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - peers_asked_ >= peers_apart) {
+      if (const auto looked = traffic_->look([this] { return !stops_; });
+          !looked)
+        return openai::unavailable(looked.message(), come_again_s);
+      peers_asked_ = std::chrono::steady_clock::now();
+    }
+    return json_answer{model::json_text(traffic_json(traffic_->report()))};
+  }
+
   static void respond(http_exchange& x, const http_answer& answer) {
     if (const auto* const error = std::get_if<openai::api_error>(&answer))
       x.respond(*error);
@@ -247,14 +284,21 @@ private:
       come_again_s));
   }
 
+  /// However many clients look, the peers are asked only this often.
+  static constexpr std::chrono::seconds peers_apart{1};
+
   const bool changes_;
-  request_thread looks_;
+  std::atomic<bool> stops_ = false;
+  request_thread looks_, peers_;
   work_threads submissions_{submissions_max};
   work_threads streams_{streams_max};
   std::mutex mutex_; ///< guards what follows
   bool open_ = false;
   bool ended_ = false;
   runtime::client_config config_;
+  // Used by the thread of `peers_` alone, once there is one.
+  std::optional<traffic_look> traffic_;
+  std::chrono::steady_clock::time_point peers_asked_{};
 };
 
 management::management(bool changes) : impl_(std::make_shared<impl>(changes)) {
@@ -283,6 +327,11 @@ void management::add_to(runtime::http_routes& routes) {
   const auto i = impl_;
   routes.add("GET", "/shoal/status",
              [i](exchange_ptr x) { i->ask(x, get_status); });
+  routes.add("GET", "/shoal/traffic", [i](exchange_ptr x) { i->traffic(x); });
+  routes.add("GET", "/models/loads", [i](exchange_ptr x) {
+    x->respond(200, {{"Content-Type", "application/json"}},
+               i->loads->answer(i->changes()));
+  });
   routes.add("GET", "/shoal/jobs",
              [i](exchange_ptr x) { i->ask(x, get_jobs); });
   routes.add("GET", "/shoal/jobs/{job}", [i](exchange_ptr x) {
@@ -312,10 +361,18 @@ void management::add_to(runtime::http_routes& routes) {
   routes.add(
     "POST", "/models/load",
     [i](exchange_ptr x) {
-      if (i->may_change(x))
-        i->submit(x, [x](runtime::client& c, const auto& goes_on) {
-          return load_model(c, x->request().body, goes_on);
-        });
+      if (!i->may_change(x))
+        return;
+      const auto parsed = parse_load(x->request().body);
+      if (auto* const error = std::get_if<openai::api_error>(&parsed)) {
+        x->respond(*error);
+        return;
+      }
+      const auto& o = std::get<serve_options>(parsed);
+      i->submit(x, [o, load = i->loads->begin(o)](runtime::client& c,
+                                                  const auto& goes_on) {
+        return load_model(c, o, *load, goes_on);
+      });
     },
     "application/json");
   routes.add(

@@ -4,15 +4,18 @@
 //   GET  /shoal/jobs                 as `shoal jobs --json`
 //   GET  /shoal/jobs/ID              one of them, with its run
 //   GET  /shoal/jobs/ID/events       its events, as server-sent events
+//   GET  /shoal/traffic              who sends how much to whom, as `shoal status
+//                                    --traffic --json` has it
+//   GET  /models/loads               loads of models that are not submitted yet
 //   POST /shoal/jobs                 submits a run
 //   POST /shoal/jobs/ID/cancel
 //   POST /models/load                serves a model
 //   POST /models/unload
 //
-// The server's thread only hands a request over: one thread asks the node, and each
-// submission (which may take long: it may wait for room on the peers' disks) and each
-// stream of events has one of its own. Their numbers are bounded; what does not fit is
-// answered with 429.
+// The server's thread only hands a request over: one thread asks the node, one its
+// peers, and each submission (which may take long: it may wait for room on the peers'
+// disks) and each stream of events has one of its own. Their numbers are bounded; what
+// does not fit is answered with 429.
 //
 // Safety: what changes something, or reads files by a path that a client names,
 // needs `changes`: on loopback without keys, each user of the machine is a client.

@@ -4,6 +4,8 @@
 #include "actors/gateway/description/field_schema.hpp"
 #include "apps/manage/management.hpp"
 #include "apps/manage/management_bodies.hpp"
+#include "apps/manage/model_loads.hpp"
+#include "apps/remote/shoal_traffic.hpp"
 #include "runtime/node/status/status.hpp"
 
 namespace shoal::apps {
@@ -16,6 +18,11 @@ constexpr const char* answer_schemas = R"json({
   "id": {"type": "string"},
   "name": {"type": "string"},
   "run": {"description": "its resolved run file"}}},
+"ModelLoads": {"type": "object", "required": ["allowed", "loads"],
+  "properties": {
+    "allowed": {"type": "boolean", "description": "whether clients may load models"},
+    "loads": {"type": "array",
+              "items": {"$ref": "#/components/schemas/ModelLoad"}}}},
 "SubmittedJob": {"type": "object", "required": ["id", "name"], "properties": {
   "id": {"type": "string"}, "name": {"type": "string"}}},
 "EndingJob": {"type": "object", "required": ["id", "ending"], "properties": {
@@ -40,6 +47,19 @@ void describe_looks(actors::api_document& to) {
           .body = "",
           .answer = "ShoalStatus",
           .errors = {429}});
+  to.add({.method = "GET",
+          .path = "/shoal/traffic",
+          .tag = "Shoal",
+          .summary = "what `shoal status --traffic --json` prints",
+          .body = "",
+          .answer = "Traffic",
+          .errors = {429}});
+  to.add({.method = "GET",
+          .path = "/models/loads",
+          .tag = "Models",
+          .summary = "how far the models are that clients load here",
+          .body = "",
+          .answer = "ModelLoads"});
   to.add({.method = "GET",
           .path = "/shoal/jobs",
           .tag = "Shoal",
@@ -106,6 +126,8 @@ void management::describe(actors::api_document& to) const {
   to.add_schemas(answer_schemas);
   to.add_schema("ShoalStatus", actors::schema_of(runtime::status_fields()));
   to.add_schema("Job", actors::schema_of(runtime::job_fields()));
+  to.add_schema("Traffic", actors::schema_of(traffic_fields()));
+  to.add_schema("ModelLoad", actors::schema_of(model_load_texts()));
   to.add_schema("TrainRequest", train_request_schema());
   to.add_schema("CancelRequest", cancel_request_schema());
   to.add_schema("LoadRequest", load_request_schema());

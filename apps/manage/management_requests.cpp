@@ -57,20 +57,24 @@ std::string relative_path(const runtime::run_config& run) {
 
 class quiet_host final : public submission_host {
 public:
-  explicit quiet_host(const std::function<bool()>& goes_on)
-    : goes_on_(goes_on) {}
+  quiet_host(model_load& load, const std::function<bool()>& goes_on)
+    : load_(load), goes_on_(goes_on) {}
   void say(const std::string& notice) override {
     notices_ += (notices_.empty() ? "" : "; ") + notice;
+    load_.notice(notice);
   }
   bool goes_on() override { return goes_on_(); }
   model::watch watch_work() override {
-    return [this](std::string_view, std::uint64_t, std::uint64_t) {
-      return goes_on_();
-    };
+    return
+      [this](std::string_view what, std::uint64_t done, std::uint64_t all) {
+        load_.at(what, done, all);
+        return goes_on_();
+      };
   }
   const std::string& notices() const { return notices_; }
 
 private:
+  model_load& load_;
   const std::function<bool()>& goes_on_;
   std::string notices_;
 };
@@ -184,12 +188,9 @@ http_answer submit_job(runtime::client& client, const std::string& body,
                      201};
 }
 
-http_answer load_model(runtime::client& client, const std::string& body,
-                       const std::function<bool()>& goes_on) {
-  auto parsed = parse_load(body);
-  if (auto* const error = std::get_if<openai::api_error>(&parsed))
-    return *error;
-  const auto& o = std::get<serve_options>(parsed);
+static http_answer
+submit_model(runtime::client& client, const serve_options& o, model_load& load,
+             const std::function<bool()>& goes_on) {
   const auto wrong = [](std::string message) {
     std::string param = "model";
     if (message.starts_with("--")) // about an option of `serve`
@@ -200,7 +201,8 @@ http_answer load_model(runtime::client& client, const std::string& body,
   };
   if (std::string text; client.status(text) && client.connect())
     return node_is_silent(client);
-  quiet_host host(goes_on);
+  load.at("reading", 0, 0);
+  quiet_host host(load, goes_on);
   model_submission model(o, host);
   if (o.model.is_absolute() || !hub_repository(o.model).empty()) {
     if (auto read = model.read_folder(); !read)
@@ -219,6 +221,14 @@ http_answer load_model(runtime::client& client, const std::string& body,
   if (!host.notices().empty())
     out["notice"] = host.notices();
   return json_answer{model::json_text(out)};
+}
+
+http_answer load_model(runtime::client& client, const serve_options& o,
+                       model_load& load, const std::function<bool()>& goes_on) {
+  http_answer answer = submit_model(client, o, load, goes_on);
+  if (auto* const error = std::get_if<openai::api_error>(&answer))
+    load.failed(error->message);
+  return answer;
 }
 
 http_answer unload_model(runtime::client& client, const std::string& body) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "apps/manage/management_bodies.hpp"
+#include "apps/manage/model_loads.hpp"
 #include "apps/remote/found_job.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/openai/api_error.hpp"
@@ -35,8 +36,9 @@ http_answer cancel_job(runtime::client& client, const std::string& wanted,
 /// @param goes_on  asked during slow work
 http_answer submit_job(runtime::client& client, const std::string& body,
                        const std::function<bool()>& goes_on);
-http_answer load_model(runtime::client& client, const std::string& body,
-                       const std::function<bool()>& goes_on);
+/// @param load  is told how far it is, and why it has failed
+http_answer load_model(runtime::client& client, const serve_options& o,
+                       model_load& load, const std::function<bool()>& goes_on);
 http_answer unload_model(runtime::client& client, const std::string& body);
 
 /// 403: the endpoint only shows.

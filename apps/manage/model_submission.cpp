@@ -47,7 +47,8 @@ model::status get(runtime::client& client, const core::blob_digest& digest,
 } // namespace
 
 model::status model_submission::read_folder() {
-  auto folder = model_in(o_.model, {true, [this] { return host_.goes_on(); }});
+  auto folder = model_in(
+    o_.model, {true, [this] { return host_.goes_on(); }, host_.watch_work()});
   if (!folder)
     return folder.why();
   auto config = describe_served(o_, *folder);
@@ -67,6 +68,7 @@ model::status model_submission::read_folder() {
 }
 
 model::status model_submission::send_folder(runtime::client& client) {
+  const model::watch told = host_.watch_work();
   std::optional<passed_upload> passed;
   const auto upload = [&](core::job_entry& entry) -> model::status {
     if (passes_) {
@@ -75,9 +77,11 @@ model::status model_submission::send_folder(runtime::client& client) {
       passed.emplace(folder_, client, room_);
     }
     auto sent =
-      passes_ ? passed->list() : upload_weights(folder_, put_to(client, [this] {
-                                                  return host_.goes_on();
-                                                }));
+      passes_
+        ? passed->list()
+        : upload_weights(
+          folder_,
+          counted(put_to(client, [this] { return host_.goes_on(); }), told));
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;
@@ -96,10 +100,26 @@ model::status model_submission::send_folder(runtime::client& client) {
     return sent;
   if (!passes_)
     return model::done{};
-  auto sent = passed->weights([this] { return waits_for_room(); });
+  auto sent = passed->weights([this] { return waits_for_room(); }, told);
   if (!sent)
     static_cast<void>(client.stop_job(job_, false));
   return sent;
+}
+
+/// Tells how far the upload is.
+put_pieces
+model_submission::counted(put_pieces put, const model::watch& told) const {
+  return [this, put = std::move(put), &told, done = std::uint64_t{0}](
+           std::span<const model::file_piece> pieces,
+           core::blob_digest& digest) mutable -> model::status {
+    if (auto ok =
+          model::tell(told, "uploading", std::min(done, bytes_), bytes_);
+        !ok)
+      return ok;
+    for (const auto& piece : pieces)
+      done += piece.bytes();
+    return put(pieces, digest);
+  };
 }
 
 model::status model_submission::send_followed(runtime::client& client) {

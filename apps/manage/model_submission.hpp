@@ -13,6 +13,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/remote/status_json.hpp"
 #include "apps/train/model_folder.hpp"
+#include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/view.hpp"
@@ -82,6 +83,7 @@ private:
          std::uint64_t bytes = 0);
   model::failure name_is_taken() const;
   bool waits_for_room();
+  put_pieces counted(put_pieces put, const model::watch& told) const;
 
   const serve_options& o_;
   submission_host& host_;

@@ -81,8 +81,12 @@ model::status passed_upload::put_others() {
   return model::done{};
 }
 
-model::status passed_upload::weights(const std::function<bool()>& goes_on) {
+model::status passed_upload::weights(const std::function<bool()>& goes_on,
+                                     const model::watch& told) {
   std::size_t at = 0;
+  std::uint64_t done = 0, all = 0;
+  for (const file& f : files_)
+    all += f.is_weights ? f.bytes : 0;
   const put_pieces put = [&](pieces p, core::blob_digest& digest) {
     if (at >= files_.size())
       return changed();
@@ -90,6 +94,9 @@ model::status passed_upload::weights(const std::function<bool()>& goes_on) {
     digest = f.digest;
     if (!f.is_weights)
       return model::status(model::done{});
+    if (auto ok = model::tell(told, "uploading", done, all); !ok)
+      return ok;
+    done += f.bytes;
     if (client_.put_pieces(p, digest, goes_on))
       return model::status(failure{client_.text()});
     if (digest != f.digest)

@@ -36,7 +36,9 @@ public:
   model::result<uploaded_model> list();
 
   /// @param goes_on asked while the node has no room
-  model::status weights(const std::function<bool()>& goes_on);
+  /// @param told how far it is
+  model::status
+  weights(const std::function<bool()>& goes_on, const model::watch& told = {});
 
   /// The weights of the list.
   [[nodiscard]] std::vector<core::model_file> weight_files() const;

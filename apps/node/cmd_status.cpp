@@ -5,6 +5,7 @@
 #include "apps/node/node_lines.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/remote/traffic_look.hpp"
 #include "apps/terminal/signals.hpp"
 #include "apps/terminal/terminal.hpp"
 #include "runtime/control/client.hpp"
@@ -51,38 +52,74 @@ void pause(const signals& interrupts, steady_clock::duration time) {
       look_again, until - steady_clock::now()));
 }
 
+/// Rates are of the time between two looks.
+constexpr std::chrono::seconds traffic_apart{2};
+
 /// Asks a node, and another one if that has ended.
 class status_source {
 public:
   explicit status_source(const status_options& o)
-    : o_(o), client_(client_through(o.at)) {}
+    : o_(o), client_(client_through(o.at)) {
+    if (o.traffic)
+      traffic_.emplace(client_through(o.at));
+  }
+
+  /// Of a status with traffic that is shown once.
+  bool look_before() {
+    std::string text;
+    if (!traffic_)
+      return true;
+    if (!ask(text))
+      return false;
+    std::this_thread::sleep_for(traffic_apart);
+    return true;
+  }
 
   /// Gets the status in the form to be shown. @returns false if text() has an
   /// error
   bool look(std::string& out) {
     std::string text;
-    if ((!connected_ && client_.connect()) || client_.status(text)) {
-      connected_ = false;
-      why_ = client_.text();
+    if (!ask(text))
       return false;
-    }
-    connected_ = true;
     const auto status = parse_status(text);
     if (!status) {
       why_ = "the node at " + client_.where() + ": " + status.message();
       return false;
     }
-    out = o_.json ? model::json_text(model::parse_json<json>(text)) + "\n"
-                  : core::shown(o_.links ? links_table(*status)
-                                         : status_table(*status),
-                                core::line_ends::kept);
+    if (o_.json) {
+      json all = model::parse_json<json>(text);
+      if (traffic_)
+        all["traffic"] = traffic_json(traffic_->report());
+      out = model::json_text(all) + "\n";
+    } else {
+      out = core::shown(o_.links   ? links_table(*status)
+                        : traffic_ ? traffic_table(*status, traffic_->report())
+                                   : status_table(*status),
+                        core::line_ends::kept);
+    }
     return true;
   }
 
   const std::string& text() const { return why_; }
 
 private:
+  bool ask(std::string& text) {
+    if (traffic_) {
+      auto looked = traffic_->look();
+      if (looked)
+        text = *std::move(looked);
+      else
+        why_ = looked.message();
+      return bool(looked);
+    }
+    connected_ = (connected_ || !client_.connect()) && !client_.status(text);
+    if (!connected_)
+      why_ = client_.text();
+    return connected_;
+  }
+
   const status_options& o_;
+  std::optional<traffic_look> traffic_;
   runtime::client client_;
   bool connected_ = false;
   std::string why_;
@@ -128,7 +165,7 @@ int run_status(const status_options& o) {
     return watch(o);
   status_source source(o);
   std::string text;
-  if (!source.look(text))
+  if (!source.look_before() || !source.look(text))
     return fail(source.text());
   std::cout << text;
   return exit_done;

@@ -331,6 +331,41 @@ std::string links_table(const status_json& status) {
   return out;
 }
 
+std::string purpose_of(const status_json& status, const flow& f) {
+  std::vector<std::string> out;
+  for (const flow::part& p : f.parts) {
+    std::string name = p.job.empty() ? "files" : begin_of(json(p.job), 16);
+    for (const json& j : status["jobs"])
+      if (text_of(j, "id") == p.job && !text_of(j, "name").empty())
+        name = core::shown(text_of(j, "name"));
+    out.push_back(std::move(name));
+  }
+  return core::listed(out);
+}
+
+std::string
+traffic_table(const status_json& status, const traffic_report& traffic) {
+  std::string out;
+  put(out, "%-16s %-16s %12s %11s  %s\n", "FROM", "TO", "RATE", "SENT", "FOR");
+  for (const flow& f : traffic.flows)
+    put(out, "%-16s %-16s %12s %11s  %s\n", name_of(status, f.from).c_str(),
+        name_of(status, f.to).c_str(),
+        f.bytes_per_s ? core::rate_text(std::uint64_t(*f.bytes_per_s)).c_str()
+                      : "-",
+        core::size_text(f.bytes).c_str(), purpose_of(status, f).c_str());
+  if (traffic.flows.empty())
+    put(out, "no peer has sent tensors or files to another one\n");
+  if (traffic.more > 0)
+    put(out, "and %zu pairs with less traffic\n", traffic.more);
+  std::vector<std::string> silent;
+  for (const std::string& id : traffic.silent)
+    silent.push_back(name_of(status, id));
+  if (!silent.empty())
+    put(out, "no answer from %s: traffic between two of them is not known\n",
+        core::listed(silent).c_str());
+  return out;
+}
+
 namespace {
 
 /// Running and waiting jobs first, by priority, then by age, oldest first;

@@ -3,6 +3,7 @@
 // All functions return lines for users, made from the result of parse_status().
 #pragma once
 
+#include "apps/remote/shoal_traffic.hpp"
 #include "apps/remote/status_json.hpp"
 
 #include <cstdint>
@@ -21,6 +22,13 @@ std::string status_table(const status_json& status);
 
 /// One line for each fabric with traffic, the one in use first.
 std::string links_table(const status_json& status);
+
+/// One line from each peer to each, the busiest first.
+std::string
+traffic_table(const status_json& status, const traffic_report& traffic);
+
+/// What a flow is for: names of jobs, the busiest first; "files" is of no job.
+std::string purpose_of(const status_json& status, const flow& f);
 
 /// The output of `shoal jobs`. @param now_ms Unix time, to which ages are
 /// relative

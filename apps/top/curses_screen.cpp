@@ -105,7 +105,7 @@ top_key key_of(int code) {
   case 'p':
     return top_key::pause;
   default:
-    return code >= '1' && code <= '4'
+    return code >= '1' && code <= '5'
              ? top_key(int(top_key::view_1) + code - '1')
              : top_key::none;
   }

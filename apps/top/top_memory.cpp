@@ -31,24 +31,6 @@ void add_to(std::optional<double>& sum, std::optional<double> value) {
 
 } // namespace
 
-void counter_rate::add(double value, time now) {
-  if (!values_.empty()
-      && (value < values_.back().second || now <= values_.back().first))
-    values_.clear();
-  values_.emplace_back(now, value);
-  // The oldest one that is kept may be as old as the window, but not older.
-  while (values_.size() > 2 && now - values_[0].first > window)
-    values_.pop_front();
-}
-
-std::optional<double> counter_rate::per_s() const {
-  if (values_.size() < 2)
-    return std::nullopt;
-  const std::chrono::duration<double> passed =
-    values_.back().first - values_.front().first;
-  return (values_.back().second - values_.front().second) / passed.count();
-}
-
 void job_history::add(std::uint64_t step, double loss, std::int64_t unix_ms) {
   while (!steps_.empty() && steps_.back().step > step)
     steps_.pop_back();
@@ -94,6 +76,7 @@ void top_memory::add_peer(const json& status, time now) {
   }
   p.sent.add(sent, now);
   p.received.add(received, now);
+  traffic_.add(status, now);
   if (status.contains("resources")) {
     const json& r = status["resources"];
     if (r["cpu_seconds"].is_number())
@@ -114,6 +97,7 @@ void top_memory::add(const json& status, time now, std::int64_t unix_ms) {
     ids.insert(text_of(p, "id"));
   ids.insert(text_of(status, "self"));
   std::erase_if(peers_, [&](const auto& p) { return !ids.contains(p.first); });
+  traffic_.keep_only(ids);
   std::erase_if(links_, [&](const auto& l) { return !ids.contains(l.first); });
   for (const json& l : status["links"])
     if (ids.contains(text_of(l, "peer"))) {

@@ -5,9 +5,10 @@
 // Limits:  a few hundred numbers for each peer and job that the last status names.
 #pragma once
 
+#include "apps/remote/counter_rate.hpp"
+#include "apps/remote/shoal_traffic.hpp"
 #include "apps/remote/status_json.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,22 +17,6 @@
 #include <vector>
 
 namespace shoal::apps {
-
-/// The speed of a counter over the last seconds. A counter that falls begins anew:
-/// its process was started again.
-class counter_rate {
-public:
-  using time = std::chrono::nanoseconds; ///< of a clock that does not go back
-  /// Long enough that steps of some seconds do not show as bursts and pauses.
-  static constexpr std::chrono::seconds window{5};
-
-  void add(double value, time now);
-  /// Nothing before there are two values.
-  [[nodiscard]] std::optional<double> per_s() const;
-
-private:
-  std::deque<std::pair<time, double>> values_;
-};
 
 /// Of a peer, from its own answers.
 struct peer_figures {
@@ -79,7 +64,10 @@ public:
   /// The answer of another peer, of which only its own figures matter.
   void add_peer(const status_json& status, time now);
   /// That peer does not answer: its figures are not known.
-  void forget_peer(const std::string& id) { peers_.erase(id); }
+  void forget_peer(const std::string& id) {
+    peers_.erase(id);
+    traffic_.forget(id);
+  }
   job_history& job(const std::string& id) { return jobs_[id]; }
 
   [[nodiscard]] peer_figures figures(const std::string& peer) const;
@@ -92,6 +80,8 @@ public:
   [[nodiscard]] std::optional<double> sent_to(const std::string& peer) const;
   [[nodiscard]] std::optional<double>
   received_from(const std::string& peer) const;
+  /// Between all peers that answer.
+  [[nodiscard]] std::vector<flow> flows() const { return traffic_.flows(); }
 
 private:
   struct of_peer {
@@ -105,6 +95,7 @@ private:
   std::map<std::string, of_peer> peers_;
   std::map<std::string, of_link> links_;
   std::map<std::string, job_history> jobs_;
+  shoal_traffic traffic_;
 };
 
 } // namespace shoal::apps

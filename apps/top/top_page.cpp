@@ -12,8 +12,8 @@
 namespace shoal::apps {
 namespace {
 
-constexpr std::array<const char*, top_views> view_names{"all", "links",
-                                                        "training", "models"};
+constexpr std::array<const char*, top_views> view_names{
+  "all", "links", "traffic", "training", "models"};
 
 /// Pieces side by side, on as many lines as they need.
 std::vector<text_line>
@@ -41,7 +41,7 @@ std::vector<text_line> help_lines(int columns) {
                            "  q, Ctrl-C     end",
                            "  arrows, j, k  scroll by a line",
                            "  PgUp, PgDn    scroll by a page; Home, End",
-                           "  Tab, 1 to 4   views",
+                           "  Tab, 1 to 5   views",
                            "  s             sort by the next column",
                            "  p             pause",
                            "  ?             this help",
@@ -67,6 +67,8 @@ std::vector<table> tables_of(const top_status& s, top_view view) {
   switch (view) {
   case top_view::links:
     return {links_of(s)};
+  case top_view::traffic:
+    return {traffic_of(s)};
   case top_view::training:
     return {training_of(s)};
   case top_view::models:
@@ -174,6 +176,7 @@ void press(top_key key, top_choice& choice, int lines) {
   case top_key::view_2:
   case top_key::view_3:
   case top_key::view_4:
+  case top_key::view_5:
     choose(choice, int(key) - int(top_key::view_1));
     break;
   case top_key::sort:

@@ -1,7 +1,7 @@
 // apps/top/top_page.hpp -- the lines on the screen, and what the keys change.
 //
 //   totals        as many lines as the width needs
-//   views         "[1 all] 2 links 3 training 4 models"
+//   views         "[1 all] 2 links 3 traffic 4 training 5 models"
 //   tables        scrolled
 //   what the keys do
 //
@@ -16,8 +16,8 @@
 
 namespace shoal::apps {
 
-enum class top_view { all, links, training, models };
-inline constexpr int top_views = 4;
+enum class top_view { all, links, traffic, training, models };
+inline constexpr int top_views = 5;
 
 enum class top_key {
   none,
@@ -34,6 +34,7 @@ enum class top_key {
   view_2,
   view_3,
   view_4,
+  view_5,
   sort,
   help,
   pause

@@ -312,6 +312,24 @@ table links_of(const top_status& s) {
   return t;
 }
 
+table traffic_of(const top_status& s) {
+  table t{"Traffic between peers",
+          {{"FROM", align::left, 0, 20},
+           {"TO", align::left, 0, 20},
+           {"RATE", align::right, 0, 0},
+           {"SENT", align::right, 2, 0},
+           {"FOR", align::left, 1, 60}},
+          {},
+          "none"};
+  for (const flow& f : s.memory.flows())
+    t.rows.push_back({{name_of(s.is, f.from)},
+                      {name_of(s.is, f.to)},
+                      bytes_per_s(f.bytes_per_s),
+                      sized(f.bytes),
+                      {purpose_of(s.is, f)}});
+  return t;
+}
+
 table training_of(const top_status& s) {
   table t{"Training jobs",
           {{"JOB", align::left, 0, 20},

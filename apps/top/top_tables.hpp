@@ -22,6 +22,7 @@ struct top_status {
 
 table peers_of(const top_status& s);
 table links_of(const top_status& s);
+table traffic_of(const top_status& s);
 table training_of(const top_status& s);
 table models_of(const top_status& s);
 

@@ -2,127 +2,26 @@
 #
 # Its texts are compared with what the API answers. Nothing here may ask another
 # host, or break the Content-Security-Policy: each test looks at both at its end.
+import itertools
 import json
 import pathlib
 import signal
-import socket
-import tempfile
 import threading
 
-from browser import Browser
-from serve_chat_test import ASK, CHAT, TEMPLATE
-from serving import Serving
+from page_world import AXE_RUN, Forwarder, PageWorld, axe
+from serve_chat_test import ASK, CHAT
 from support import TINY_RUN, main
 
 LOG = "document.getElementById('log')"
 READY = f"{LOG}.ariaBusy === 'false' && {LOG}.children.length === a[0]"
 FILLED = {"chat": "true", "jobs": "document.getElementById('jobs').rows.length",
-          "shoal": "document.querySelector('#traffic td')",
+          "models": "document.getElementById('models').rows.length",
+          "shoal": "document.querySelector('#traffic .heat-4')",
           "training": "document.querySelectorAll('#charts path').length === 4"}
 NASTY = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
-class Forwarder:
-    """A reverse proxy in small: the page's address, before several nodes."""
-
-    def __init__(self, address):
-        self.to = address
-        self._open = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            host, port = self.to.split(":")
-            try:
-                node = socket.create_connection((host, int(port)))
-            except OSError:
-                client.close()
-                continue
-            self._open += [client, node]
-            for pair in ((client, node), (node, client)):
-                threading.Thread(target=self._pass, args=pair,
-                                 daemon=True).start()
-
-    @staticmethod
-    def _pass(source, target):
-        try:
-            while data := source.recv(65536):
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def close(self):
-        self._listener.close()
-        for each in self._open:
-            each.close()
-
-
-class Page(Serving):
-    @classmethod
-    def setUpClass(cls):
-        cls.chrome = tempfile.TemporaryDirectory(prefix="shoal-chrome-",
-                                                 ignore_cleanup_errors=True)
-        cls.browser = Browser(cls.chrome.name)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.chrome.cleanup()
-
-    def setUp(self):
-        super().setUp()
-        self.with_template("m")
-        self.origins = []
-        b = self.browser
-        b.size(1200, 900)
-        b.dark(False)
-        b.console(), b.requests()
-
-    def with_template(self, model):
-        path = self.folder / model / "tokenizer_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text())
-                                   | {"chat_template": TEMPLATE}))
-
-    def tearDown(self):
-        if self.origins:
-            said = [line for line in self.browser.console()
-                    # Refusals and cuts that a test has caused.
-                    if "Failed to load resource" not in line]
-            self.assertEqual(said, [])
-            strange = [url for url in self.browser.requests() if not
-                       url.startswith((*self.origins, "data:", "chrome:"))]
-            self.assertEqual(strange, [])
-            self.assertIsNone(self.browser.js("return window.hit"))
-            self.browser.open("about:blank")
-        super().tearDown()
-
-    def visit(self, at, fragment=""):
-        self.origins.append(f"http://{at.address}/")
-        self.browser.open(self.origins[-1] + fragment)
-        return self.browser
-
-    def messages(self):
-        return json.loads(self.browser.js(
-            "return sessionStorage['shoal.chat']"))["messages"]
-
-    def options(self, **more):
-        for name, value in {"temperature": 0, **more}.items():
-            self.browser.js(
-                "const field = document.getElementById(arguments[0]);"
-                "field.value = arguments[1];"
-                "field.dispatchEvent(new Event('input'))", name, str(value))
-
+class Page(PageWorld):
     # ---- files
 
     def test_files_are_open_and_all_else_needs_the_key(self):
@@ -187,7 +86,7 @@ class Page(Serving):
         b.until("document.getElementById('model').value === 'tiny'")
         b.tab_to("tab-chat")
         b.keys("ArrowRight")
-        b.until("!document.getElementById('panel-shoal').hidden")
+        b.until("!document.getElementById('panel-models').hidden")
         b.keys("Home")
         b.until("!document.getElementById('panel-chat').hidden")
         b.tab_to("settings")
@@ -375,10 +274,107 @@ class Page(Serving):
         b.until("document.getElementById('peers').rows.length === 3")
         self.assertIn("fish: layers", b.js(
             "return document.getElementById('peers').textContent"))
-        b.until("document.querySelectorAll('#traffic .rate').length === 4")
+        # Of all pairs, also those that this node is no end of.
+        b.until("document.querySelectorAll('#traffic .rate').length === 6")
         nodes["two"].end(signal.SIGKILL)
         b.until("document.querySelector('#changes').textContent"
                 ".includes('two is ')")
+
+    def test_models_are_loaded_and_unloaded(self):
+        nodes, at = {}, {}
+        for name in ("one", "two", "three"):
+            self.begin_node(name, nodes, at,
+                            *(["--http-jobs"] if name == "one" else []))
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        b = self.visit(at["one"])
+        b.until("!document.getElementById('chat-load').hidden")
+        b.until("document.getElementById('chat-begin').innerText"
+                ".includes('shoal serve')")
+        b.click("#chat-load a")
+        b.until("!document.getElementById('models-empty').hidden")
+        result = "document.getElementById('load-result')"
+        self.load(b, "/no/such")
+        b.until(f"{result}.className === 'error'")
+        self.assertIn("/no/such", b.js(f"return {result}.textContent"))
+        b.until("document.querySelector('#loads .bad').textContent"
+                ".includes('/no/such was not loaded')")
+        self.load(b, str(self.folder / "m"), "tiny", stages=2)
+        b.until(f"{result}.textContent.startsWith('tiny is uploaded')")
+        rows = "document.getElementById('models').rows"
+        b.until(f"{rows}[0]?.textContent.includes('ready')")
+        job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
+        stages = [stage["peer"] for stage in job["places"][0]]
+        shown = b.js(f"return {rows}[0].textContent")
+        for i, stage in enumerate(job["places"][0]):
+            self.assertIn(f"stage {i}: layers {stage['first_layer']}-"
+                          f"{stage['last_layer']} on {stages[i]}", shown)
+        self.load(b, str(self.folder / "m"), "small")
+        b.until(f"{rows}.length === 2 && {rows}[1].textContent.includes('ready')")
+        self.others_traffic(at, stages)
+        b.until("document.querySelector('[data-unload=tiny]')")
+        b.js("document.querySelector('[data-unload=tiny]').focus()")
+        b.keys("Enter")
+        b.until("document.getElementById('unload-dialog').open")
+        b.click("#unload-yes")
+        b.until(f"{rows}.length === 1")
+        b.click("#tab-chat")
+        b.until("document.getElementById('model').value === 'small'")
+        self.a_node_that_only_shows_models(at["three"])
+
+    def load(self, b, model, name="", stages=""):
+        b.js("""const [model, name, stages] = arguments, $ = (id) =>
+                  document.getElementById(id);
+                $('load-model').value = model;
+                $('load-as').value = name;
+                $('load-stages').value = stages;""", model, name, str(stages))
+        b.click("#load")
+
+    def others_traffic(self, at, stages):
+        """A node that runs no stage shows what goes between those that do."""
+        outside = next(name for name in at if name not in stages)
+        b = self.visit(at[outside], "#shoal")
+        names = json.loads(self.succeed("status", "--json", "--name", outside))
+        order = [peer["name"] for peer in names["peers"]]
+        first, second = (order.index(stage) for stage in stages)
+        body = {"model": "tiny", "prompt": "The cod", "max_tokens": 200,
+                "temperature": 0}
+        over = threading.Event()
+
+        def ask():
+            while not over.is_set():
+                at[outside].stream(body)
+        asker = threading.Thread(target=ask)
+        asker.start()
+        try:
+            b.until("document.getElementById('traffic').querySelectorAll('tbody tr')"
+                    "[a[0]].querySelectorAll('td')[a[1]].matches('.heat-2, .heat-3, "
+                    ".heat-4')", first, second)
+            b.until("[...document.getElementById('flows').rows].some((row) =>"
+                    "row.textContent.startsWith(a[0]) && row.textContent"
+                    ".includes('tiny'))", f"{stages[0]} \u2192 {stages[1]}")
+            said = json.loads(self.succeed("status", "--traffic", "--json",
+                                           "--name", outside))
+        finally:
+            over.set()
+            asker.join()
+        ids = {peer["name"]: peer["id"] for peer in said["peers"]}
+        flow = next(f for f in said["traffic"]["flows"]
+                    if (f["from"], f["to"]) == (ids[stages[0]], ids[stages[1]]))
+        self.assertGreater(flow["bytes_per_s"], 0)
+        self.assertIn(next(j["id"] for j in said["jobs"] if j["name"] == "tiny"),
+                      [part["job"] for part in flow["jobs"]])
+        table = self.succeed("status", "--traffic", "--name", outside)
+        self.assertRegex(table, rf"{stages[0]} +{stages[1]}  .*tiny")
+        self.visit(at["one"], "#models")
+
+    def a_node_that_only_shows_models(self, at):
+        b = self.visit(at, "#models")
+        b.until("document.getElementById('models').rows.length === 1")
+        self.assertTrue(b.js("return document.getElementById('load-form').hidden"))
+        self.assertIn("--http-jobs", b.js(
+            "return document.getElementById('load-off').innerText"))
+        self.assertIsNone(b.js("return document.querySelector('[data-unload]')"))
 
     def a_node_without_the_flag_refuses(self, at, run):
         b = self.visit(at, "#jobs")
@@ -467,15 +463,25 @@ class Page(Serving):
             window.fetch = (path, options) => {
               const text = path.endsWith('/events')
                 ? events.map((e) => `data: ${JSON.stringify(e)}\n\n`).join('')
-                : JSON.stringify({'/shoal/status': status,
-                                  '/shoal/jobs': jobs}[path]);
+                : JSON.stringify({
+                    '/shoal/status': status, '/shoal/jobs': jobs,
+                    '/shoal/traffic': status.traffic,
+                    '/models/loads': {allowed: true, loads: status.loads}}[path]);
               return text ? Promise.resolve(new Response(text))
                           : real(path, options);
             };""", {"epoch": 1, "self": peers[0]["id"], "name": peers[0]["name"],
-                    "state": "member", "peers": peers, "jobs": jobs, "links": [
-                        {"peer": peer["id"], "moved": [
-                            {"sent_bytes": 5, "received_bytes": 7}]}
-                        for peer in peers]}, jobs, events)
+                    "state": "member", "peers": peers, "jobs": jobs,
+                    "traffic": {"flows": [
+                        {"from": a["id"], "to": b["id"], "bytes": 9 ** i,
+                         "bytes_per_s": 7 ** i if i else None, "jobs": [
+                             {"job": jobs[0]["id"], "bytes": 9 ** i}]}
+                        for i, (a, b) in enumerate(itertools.permutations(peers, 2))],
+                        "more": 3, "silent": [peer["id"] for peer in peers[2:]]},
+                    "loads": [{"model": "/m", "as": NASTY, "activity": "uploading",
+                               "state": "working", "done": 3, "all": 9},
+                              {"model": NASTY, "as": "", "activity": "", "done": 0,
+                               "all": 0, "state": "failed", "error": NASTY}]},
+            jobs, events)
 
     def names_are_only_shown(self, b):
         peer = {"id": "a" * 64, "name": NASTY, "state": NASTY, "incarnation": 1,
@@ -484,15 +490,26 @@ class Page(Serving):
                "ending": False, "step": 1, "steps": 2, "user": NASTY,
                "waiting": NASTY, "places": [[{"id": "a" * 64, "first_layer": 0,
                                               "last_layer": 1}]]}
-        self.pretend([peer], [job], [{"event": "notice", "step": 1, "text": NASTY,
+        served = job | {"kind": "serve", "id": "x"}
+        self.pretend([peer], [job, served], [{"event": "notice", "step": 1, "text": NASTY,
                                       "unix_ms": 1}])
         for tab, table in (("shoal", "peers"), ("jobs", "jobs"),
+                           ("models", "models"), ("models", "loads"),
                            ("training", "train-notices")):
             b.click(f"#tab-{tab}")
             b.until("document.getElementById(a[0]).textContent.includes(a[1])",
                     table, NASTY)
         self.assertEqual(b.js("return document.querySelectorAll("
                               "'main img, main script').length"), 0)
+
+    def check(self, b, *where):
+        """No rule is broken."""
+        self.assertEqual(b.js(self.rules), [], where)
+        if self.axe:
+            if not b.js("return Boolean(window.axe)"):
+                b.js(self.axe)
+            self.assertEqual(b._ask("POST", "/execute/async",
+                                    {"script": AXE_RUN, "args": []}), [], where)
 
     def test_it_can_be_used_by_all(self):
         """Labels, roles, headings, contrast, focus and width, in light and dark."""
@@ -503,7 +520,7 @@ class Page(Serving):
         b.tab_to("question")
         b.keys("x", "Enter")
         b.until(READY, 2)
-        b.js("document.querySelector('details').open = true")
+        b.js("document.querySelectorAll('details').forEach((e) => e.open = true)")
         device = {"mflops": 5000, "memory_bytes": 1 << 33, "disk_bytes": 1 << 36}
         states = ("active", "joining", "leaving", "unreachable")
         self.pretend(
@@ -512,21 +529,52 @@ class Page(Serving):
               "incarnation": 1} for i, state in enumerate(states)],
             [{"id": str(i) * 16, "name": f"job{i}", "kind": "train", "state": state,
               "step": 3, "steps": 9, "cause": "none", "user": "me@here"}
-             for i, state in enumerate(("running", "done", "cancelled", "failed"))],
+             for i, state in enumerate(("running", "done", "cancelled", "failed"))]
+            + [{"id": str(i) * 16, "name": f"model{i}", "kind": "serve",
+                "state": "running", "ending": i == 6, "user": "me@here", "places": [
+                    [{"id": "1" * 64, "first_layer": 0, "last_layer": 9}]]}
+               for i in (5, 6)],
             [{"event": "step", "step": i, "loss": 4 / i, "lr": 0.1 / i, "peers": 4,
               "tokens_per_s": 100 * i, "unix_ms": 1000 * i} for i in range(1, 60)]
             + [{"event": "eval", "step": 30, "loss": 1, "unix_ms": 1},
                {"event": "view", "step": 31, "cause": "peer3 is gone",
                 "unix_ms": 2}])
-        rules = (pathlib.Path(__file__).parent / "page_rules.js").read_text()
+        self.rules = (pathlib.Path(__file__).parent / "page_rules.js").read_text()
+        self.axe = axe()
         for dark in (False, True):
             b.dark(dark)
             for width in (1200, 360):
                 b.size(width, 740)
-                for tab in ("chat", "shoal", "training", "jobs"):
+                for tab in ("chat", "models", "shoal", "training", "jobs"):
                     b.js(f"document.getElementById('tab-{tab}').click()")
                     b.until(FILLED[tab])
-                    self.assertEqual(b.js(rules), [], (tab, dark, width))
+                    self.check(b, tab, dark, width)
+                for dialog in ("key", "cancel", "unload"):
+                    name = f"document.getElementById('{dialog}-dialog')"
+                    b.js(f"{name}.showModal()")
+                    self.check(b, dialog, dark, width)
+                    b.js(f"{name}.close()")
+        self.the_first_visit(b, at)
+
+    def the_first_visit(self, b, at):
+        """Before a model is served; and while an answer comes."""
+        b.js("document.getElementById('tab-chat').click(); location.reload()")
+        b.until("document.getElementById('model').value === 'tiny'")
+        b.js("document.getElementById('chat-begin').hidden = false;"
+             "document.getElementById('load-off').hidden = false")
+        # Its first token has come; the rest never does.
+        b.js("""const real = window.fetch, event = new TextEncoder().encode(
+            'data: {"choices":[{"index":0,"delta":{"content":"Cod"}}]}\\n\\n');
+            window.fetch = (path, options) => (/^.v1.chat/.test(path)
+              ? Promise.resolve(new Response(new ReadableStream(
+                  {start: (to) => to.enqueue(event)})))
+              : real(path, options));""")
+        b.tab_to("question")
+        b.keys("x", "Enter")
+        b.until(f"{LOG}.ariaBusy === 'true' && {LOG}.children.length === 4")
+        self.check(b, "an answer comes")
+        b.js("document.getElementById('tab-models').click()")
+        self.check(b, "models only shown")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@ import {forgetKey, hasKey, onKeyNeeded, setKey} from './api.js';
 import {makeChat} from './chat.js';
 import {byId} from './dom.js';
 import {makeJobs} from './jobs.js';
+import {makeModels} from './models.js';
 import {makeShoal} from './shoal.js';
 import {makeTabs} from './tabs.js';
 import {makeTraining} from './training.js';
 
-const PERIOD_MS = {chat: 5000, shoal: 2000, training: 2000, jobs: 2000};
+const PERIOD_MS = {chat: 3000, models: 1000, shoal: 2000, training: 2000,
+                   jobs: 2000};
 
 let declined = false; // who has said no is not asked again by each look
 
@@ -48,8 +50,8 @@ byId('forget-key').addEventListener('click', () => {
   location.reload();
 });
 
-const sections = {chat: makeChat(), shoal: makeShoal(), training: makeTraining(),
-                  jobs: makeJobs()};
+const sections = {chat: makeChat(), models: makeModels(), shoal: makeShoal(),
+                  training: makeTraining(), jobs: makeJobs()};
 let shown = 'chat', timer = 0, turn = 0;
 
 /// Asks what the shown section needs, then again after its period: never twice at

@@ -10,6 +10,7 @@ export function makeChat() {
   const talk = new Conversation();
   const log = byId('log'), input = byId('question'), note = byId('chat-note');
   let views = [];
+  let models = null; // names of those that are served; null: not known yet
   let stop = null; // of the answer that comes
 
   // ---- what is shown
@@ -25,7 +26,8 @@ export function makeChat() {
     const last = (role) => talk.messages.findLastIndex((m) => m.role === role);
     views.forEach((view, i) => view.setLast(
       !stop && i === last(talk.messages[i].role)));
-    byId('chat-empty').hidden = views.length > 0;
+    byId('chat-empty').hidden = views.length > 0 || models?.length === 0;
+    byId('chat-begin').hidden = views.length > 0 || models?.length !== 0;
     byId('send').hidden = Boolean(stop);
     byId('stop').hidden = !stop;
     byId('new-chat').disabled = views.length === 0;
@@ -105,13 +107,27 @@ export function makeChat() {
 
   // ---- models
 
-  let models = [];
+  /// What a user without a model can do, and what comes.
+  async function lookForOthers() {
+    const [status, loads] = await Promise.all([get('/shoal/status'),
+                                               get('/models/loads')]);
+    byId('chat-load').hidden = !loads.allowed;
+    byId('chat-serve').hidden = loads.allowed;
+    const coming = [
+      ...status.jobs.filter((j) => j.kind === 'serve' && j.state === 'running')
+        .map((j) => `${j.name}${j.waiting ? ` (waits: ${j.waiting})` : ''}`),
+      ...loads.loads.filter((l) => l.state !== 'failed').map((l) => l.model)];
+    byId('chat-coming').hidden = coming.length === 0;
+    byId('chat-coming').textContent = `On its way: ${coming.join(', ')}`;
+    byId('node-name').textContent = status.name;
+  }
+
   async function look() {
     const picker = byId('model');
     try {
       models = (await get('/v1/models')).data.map((model) => model.id);
-      byId('model-error').textContent = models.length ? ''
-        : 'No model is served yet: run "shoal serve MODEL", or load one.';
+      byId('model-error').textContent = '';
+      if (!models.length) await lookForOthers();
     } catch (error) {
       byId('model-error').textContent = words(error);
       return;

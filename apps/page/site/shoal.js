@@ -3,7 +3,7 @@
 import {get, words} from './api.js';
 import {announce, byId, el, show} from './dom.js';
 import {bytes, clock, number} from './format.js';
-import {Traffic} from './traffic.js';
+import {showTraffic} from './traffic.js';
 
 const LOG = 'shoal.peers'; // changes that this page has seen
 const LOG_MAX = 100;
@@ -42,28 +42,7 @@ function row(status, peer) {
     cell('Address', el('code', {text: peer.addresses?.[0] ?? '-'})));
 }
 
-function matrix(status, traffic) {
-  const names = status.peers.map((peer) => peer.name || peer.id.slice(0, 8));
-  const most = Math.max(1, ...[...(traffic.rates?.values() ?? [])].flat());
-  const cell = (from, to) => {
-    const rate = traffic.between(from.id, to.id);
-    if (from.id === to.id) return el('td', {class: 'none', text: ''});
-    if (rate === undefined) return el('td', {class: 'none', text: '?'});
-    const part = rate / most;
-    const heat = part > 0.5 ? 4 : part > 0.1 ? 3 : part > 0.01 ? 2 : rate > 0 ? 1 : 0;
-    return el('td', {class: `rate heat-${heat}`, text: `${bytes(rate)}/s`});
-  };
-  return el('table', {},
-    el('caption', {class: 'offscreen', text: 'Traffic from each peer to each other'}),
-    el('thead', {}, el('tr', {}, el('th', {scope: 'col', text: 'from \\ to'}),
-      names.map((name) => el('th', {scope: 'col', text: name})))),
-    el('tbody', {}, status.peers.map((from, i) => el('tr', {},
-      el('th', {scope: 'row', text: names[i]}),
-      status.peers.map((to) => cell(from, to))))));
-}
-
 export function makeShoal() {
-  const traffic = new Traffic();
   let before = null;
   let log = [];
   try {
@@ -105,16 +84,20 @@ export function makeShoal() {
     byId('shoal-error').textContent = status.waiting ?? '';
     byId('node-name').textContent = status.name;
     compare(status);
-    traffic.take(status, performance.now());
     const active = status.peers.filter((peer) => peer.state === 'active').length;
     byId('shoal-summary').textContent =
       `${status.peers.length} peers, ${active} active; view ${status.epoch}; `
       + `seen by ${status.name}`;
     show(byId('peers'), status.peers.map((peer) => row(status, peer)));
-    show(byId('traffic'), matrix(status, traffic));
     show(byId('changes'), log.length ? log.map(({text, bad, at}) => el('li', {
       class: bad ? 'bad' : null}, el('time', {text: clock(at)}), ` ${text}`))
       : el('li', {text: 'None so far.'}));
+    // Peers are asked for it, which may take a moment longer.
+    try {
+      showTraffic(status, await get('/shoal/traffic'));
+    } catch (error) {
+      byId('traffic-note').textContent = words(error);
+    }
   }
 
   return {refresh};

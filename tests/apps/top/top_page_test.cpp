@@ -144,8 +144,10 @@ BOOST_AUTO_TEST_CASE(keys_choose_views_and_columns) {
   press(top_key::next_view, choice, 10);
   BOOST_TEST(has(shown(80, 24), "Links of anna"));
   press(top_key::view_3, choice, 10);
-  BOOST_TEST(has(shown(80, 24), "Training jobs"));
+  BOOST_TEST(has(shown(80, 24), "Traffic between peers"));
   press(top_key::view_4, choice, 10);
+  BOOST_TEST(has(shown(80, 24), "Training jobs"));
+  press(top_key::view_5, choice, 10);
   BOOST_TEST(has(shown(80, 24), "Served models"));
   press(top_key::next_view, choice, 10);
   BOOST_TEST((choice.view == top_view::all));

@@ -132,8 +132,9 @@ BOOST_AUTO_TEST_CASE(a_peer_says_whether_its_disk_has_a_blob) {
     return *out;
   };
   BOOST_TEST(asked(1, digest));
-  BOOST_TEST((w.nodes[1]->blobs->remove_unless_pledged(digest)
-              == std::errc::device_or_resource_busy)); // it has said so
+  BOOST_TEST((w.nodes[1]->blobs->remove_unless_pledged(digest, [](auto) {
+    return false;
+  }) == std::errc::device_or_resource_busy)); // it has said so
   BOOST_TEST(!asked(2, digest));
   // What is only in memory is gone soon.
   const auto other = sha256(noise(20, 2));

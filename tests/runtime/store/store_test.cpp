@@ -518,7 +518,7 @@ BOOST_AUTO_TEST_CASE(only_what_passes_is_let_go) {
   BOOST_TEST(s->list().size() == 2u);
 }
 
-bool none_ended(core::job_id) {
+bool none_ended(shoal::core::job_id) {
   return false;
 }
 
