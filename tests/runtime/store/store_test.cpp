@@ -1,7 +1,6 @@
 // tests/runtime/store/store_test.cpp -- blobs keep their bytes and names.
 #include "runtime/core/errc.hpp"
 #include "runtime/files/sha256.hpp"
-#include "runtime/store/held_blobs.hpp"
 #include "runtime/store/parts.hpp"
 #include "runtime/store/spare_store.hpp"
 #include "tests/support/folder.hpp"
@@ -561,32 +560,6 @@ BOOST_AUTO_TEST_CASE(files_under_way_are_told_from_those_that_are_whole) {
   BOOST_TEST(!writer->append(bytes_of("under way")));
   BOOST_TEST(s->unfinished_bytes() == 9u);
   BOOST_TEST(s->used_bytes() == 14u);
-}
-
-BOOST_AUTO_TEST_CASE(a_pledge_ends) {
-  held_blobs held;
-  const blob_digest blob{1};
-  const held_blobs::time now{};
-  held.pledge(blob, 1, now);
-  held.pledge(blob, 1, now + std::chrono::seconds(1));
-  const auto end = now + std::chrono::seconds(1) + store::pledged_for;
-  BOOST_TEST(held.pledged(blob, none_ended, end - std::chrono::nanoseconds(1)));
-  BOOST_TEST(!held.pledged(blob, none_ended, end));
-}
-
-/// The files of a model that had ended held the room of the next one for a minute, on
-/// each peer that other peers had asked to keep them.
-BOOST_AUTO_TEST_CASE(a_pledge_ends_with_its_job) {
-  held_blobs held;
-  const blob_digest blob{1}, after{1, 1};
-  const held_blobs::time now{};
-  held.pledge(blob, 1, now);
-  held.pledge(after, 3, now);
-  const auto ended = [](core::job_id job) { return job == 1; };
-  BOOST_TEST(held.pledged(blob, none_ended, now));
-  BOOST_TEST(!held.pledged(blob, ended, now));
-  held.pledge(blob, 2, now); // the same files, for another job
-  BOOST_TEST(held.pledged(blob, ended, now));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_code) {
