@@ -4,7 +4,6 @@
 # The golden tokenizers of T5's, Llama's and BERT's pipelines beside random
 # weights of a Llama-shaped model.
 import json
-import pathlib
 import re
 import shutil
 import signal

@@ -148,8 +148,9 @@ class Top(Serving):
         screen.until(lambda t: "serve 0 tok/s" not in t
                      and "serve - tok" not in t)
         over.set()
-        for key, part in (("2", "Links of anna"), ("3", "CHECKPOINT"),
-                          ("4", "PIPELINES"), ("\t", "[1 all]")):
+        for key, part in (("2", "Links of anna"),
+                          ("3", "Traffic between peers"), ("4", "CHECKPOINT"),
+                          ("5", "PIPELINES"), ("\t", "[1 all]")):
             screen.type(key)
             screen.wait(part)
         screen.type("ss")
