@@ -51,7 +51,7 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
     writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
     format_(std::move(asked.format)), seed_(asked.how.seed), by_(std::move(by)),
     prompts_(std::move(asked.prompts)), skip_(asked.skip),
-    bill_(exchange_->request().account, skip_) {
+    bill_(exchange_->request().account) {
   writer_->set_head(head_);
   make_choices();
   if (!chat_ || !by_ || !by_->file())

@@ -49,9 +49,13 @@ public:
   void start(runtime::client_config config) {
     thread_ = std::jthread([this, config](const std::stop_token& stop) {
       while (const work w = next(stop)) {
-        // Of each request, as of each command: what it uploads is its own.
-        runtime::client client(config);
-        w(client);
+        try {
+          // Of each request, as of each command: what it uploads is its own.
+          runtime::client client(config);
+          w(client);
+        } catch (const std::exception&) {
+          // The exchange goes with the work, and answers that it was given up.
+        }
       }
     });
   }
@@ -99,7 +103,11 @@ public:
     try {
       all_.push_back({ended, std::jthread([ended, w = std::move(w)](
                                             const std::stop_token& stop) {
-                        w(stop);
+                        try {
+                          w(stop);
+                        } catch (const std::exception&) {
+                          // as in request_thread
+                        }
                         *ended = true;
                       })});
     } catch (const std::system_error&) {

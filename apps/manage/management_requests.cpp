@@ -225,10 +225,15 @@ submit_model(runtime::client& client, const serve_options& o, model_load& load,
 
 http_answer load_model(runtime::client& client, const serve_options& o,
                        model_load& load, const std::function<bool()>& goes_on) {
-  http_answer answer = submit_model(client, o, load, goes_on);
-  if (auto* const error = std::get_if<openai::api_error>(&answer))
-    load.failed(error->message);
-  return answer;
+  try {
+    http_answer answer = submit_model(client, o, load, goes_on);
+    if (auto* const error = std::get_if<openai::api_error>(&answer))
+      load.failed(error->message);
+    return answer;
+  } catch (const std::exception& e) {
+    load.failed(e.what());
+    throw;
+  }
 }
 
 http_answer unload_model(runtime::client& client, const std::string& body) {

@@ -241,6 +241,7 @@ model_submission::submit(runtime::client& client,
   if (auto given = weights(entry); !given)
     return given;
   // Another one may have taken the name while files were uploaded.
+  const std::lock_guard turn(submission_turn());
   if (!client.status(text))
     if (const auto status = parse_status(text);
         status && running_jobs(*status).contains(name_))

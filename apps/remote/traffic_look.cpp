@@ -63,7 +63,7 @@ std::vector<std::string> traffic_look::peers_to_ask(const status_json& status) {
 
 model::result<std::string>
 traffic_look::look(const std::function<bool()>& goes_on) {
-  if (clock::now() - std::exchange(looked_, clock::now()) > kept_for)
+  if (clock::now() - looked_ > kept_for)
     traffic_ =
       {}; // a rate over all that time would be none of the last seconds
   auto own = ask(node_, node_connected_, {});
@@ -88,6 +88,7 @@ traffic_look::look(const std::function<bool()>& goes_on) {
       silent_[id] = clock::now() + silent_for;
     }
   }
+  looked_ = clock::now(); // looking may take longer than that
   return own;
 }
 

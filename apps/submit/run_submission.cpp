@@ -3,6 +3,8 @@
 
 #include "apps/remote/remote.hpp"
 #include "apps/submit/job_name.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
 
 namespace shoal::apps {
 
@@ -64,6 +66,11 @@ std::set<std::string> running_jobs(const status_json& status) {
   return out;
 }
 
+std::mutex& submission_turn() {
+  static std::mutex turn;
+  return turn;
+}
+
 model::result<submitted_job>
 submit_new_run(runtime::client& client, runtime::run_config run,
                const std::string& name, const model::watch& told) {
@@ -81,12 +88,8 @@ submit_new_run(runtime::client& client, runtime::run_config run,
       return enough.why();
     bytes = model::serialise(*text);
   }
-  const auto status = status_of(client);
-  if (!status)
-    return status.why();
   submitted_job job;
-  job.name = unique_job_name(name, running_jobs(*status));
-  core::job_entry entry = make_entry(run, job.name);
+  core::job_entry entry = make_entry(run, name);
   if (client.put_blob(bytes, entry.data))
     return failure{client.text()};
   entry.data_bytes = bytes.size();
@@ -94,6 +97,12 @@ submit_new_run(runtime::client& client, runtime::run_config run,
                             trained ? &*trained : nullptr, put_to(client));
       !put)
     return put.why();
+  const std::lock_guard turn(submission_turn());
+  const auto status = status_of(client);
+  if (!status)
+    return status.why();
+  job.name = unique_job_name(entry.name, running_jobs(*status));
+  entry.name = core::shown(job.name, runtime::codec::name_bytes_max);
   if (client.submit(entry, job.id))
     return failure{client.text()};
   return job;

@@ -12,6 +12,7 @@
 #include "runtime/control/client.hpp"
 
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +44,10 @@ model::status put_origin(core::job_entry& entry,
 
 /// Names of the jobs that run.
 std::set<std::string> running_jobs(const status_json& status);
+
+/// Held from the look at the names of jobs until the job is submitted: submissions of
+/// one process that are side by side take different names.
+std::mutex& submission_turn();
 
 struct submitted_job {
   core::job_id id = 0;

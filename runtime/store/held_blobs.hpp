@@ -40,6 +40,9 @@ public:
   /// while it is read.
   static constexpr std::uint64_t passing_share = 2;
 
+  /// Jobs to which a blob is pledged at once.
+  static constexpr std::size_t pledges_max = 64;
+
   /// The disk may refuse this one.
   void need(const digest& d) {
     const std::lock_guard lock(mutex_);
@@ -127,10 +130,22 @@ public:
 
   using time = std::chrono::steady_clock::time_point;
 
-  void pledge(const digest& d, core::job_id job, time now) {
+  /// @returns false if it is pledged to pledges_max other jobs
+  bool pledge(const digest& d, core::job_id job, time now) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(pledges_, [now](const auto& p) { return p.second <= now; });
+    std::size_t others = 0;
+    for (auto at = pledges_.lower_bound({d, 0});
+         at != pledges_.end() && at->first.first == d;)
+      if (at->second <= now) {
+        at = pledges_.erase(at);
+      } else {
+        others += at->first.second != job;
+        ++at;
+      }
+    if (others >= pledges_max)
+      return false;
     pledges_[{d, job}] = now + store::pledged_for;
+    return true;
   }
   /// @param ended whether a job has ended
   bool pledged(const digest& d, const std::function<bool(core::job_id)>& ended,

@@ -246,10 +246,8 @@ public:
 
   bool pledge(const blob_digest& digest, core::job_id job) override {
     const std::lock_guard lock(pledging_);
-    if (!store::pledge(digest, job))
-      return false;
-    held_.pledge(digest, job, std::chrono::steady_clock::now());
-    return true;
+    return store::pledge(digest, job)
+           && held_.pledge(digest, job, std::chrono::steady_clock::now());
   }
 
   std::error_code remove_unless_pledged(

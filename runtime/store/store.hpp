@@ -106,7 +106,7 @@ public:
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   /// For another peer, which may remove its copy now: for pledged_for,
   /// remove_unless_pledged() keeps this one, unless that job has ended.
-  /// @returns whether the disk has the blob
+  /// @returns false if the disk does not have the blob, or has pledged it to too many
   virtual bool pledge(const core::blob_digest& digest, core::job_id) {
     return contains(digest) && !in_memory(digest);
   }

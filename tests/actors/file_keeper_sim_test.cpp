@@ -125,8 +125,7 @@ public:
   bool pledge(const blob_digest& d, core::job_id job) override {
     if (!on_disk(d))
       return false;
-    held_.pledge(d, job, time());
-    return true;
+    return held_.pledge(d, job, time());
   }
   std::error_code remove_unless_pledged(
     const blob_digest& d,

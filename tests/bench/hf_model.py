@@ -6,6 +6,7 @@
 # one random block that is repeated. Needs nothing but Python.
 import json
 import pathlib
+import random
 import struct
 import sys
 
@@ -44,6 +45,50 @@ def tensors(shape):
         yield at + "mlp.down_proj", (width, hidden)
     yield "model.norm", (width,)
     yield "lm_head", (vocabulary, width)
+
+
+def byte_letters():
+    """How byte-level BPE writes each byte as a letter."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in plain]
+    return {**{b: chr(b) for b in plain},
+            **{b: chr(256 + i) for i, b in enumerate(rest)}}
+
+
+def tokenizer(vocabulary):
+    """A tokenizer.json of drawn words, for rules that look at the texts of
+    tokens; it encodes byte by byte."""
+    letters, rng = byte_letters(), random.Random(1)
+    words = dict.fromkeys(letters[b] for b in range(256))
+    for mark in ('{"', '":', '",', '"}', '},', '["', '"]', "],", ' "', ": ",
+                 ', "', '": "', '", "', '": {"', '"},{"', "\n  ", "true",
+                 "false", "null"):
+        words["".join(letters[b] for b in mark.encode())] = None
+    while len(words) < vocabulary:
+        word = "".join(rng.choice("etaoinshrdlucmfwypvbgkqjxz")
+                       for _ in range(min(12, 2 + int(rng.expovariate(0.4)))))
+        kind = rng.randrange(10)
+        if kind < 6:
+            word = letters[32] + word
+        elif kind == 6:
+            word = word.title()
+        elif kind == 7:
+            word = str(rng.randrange(1000))
+        words[word] = None
+    return json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False,
+                          "trim_offsets": True, "use_regex": True},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True,
+                    "trim_offsets": True, "use_regex": True},
+        "model": {"type": "BPE", "merges": [],
+                  "vocab": {w: i for i, w in enumerate(list(words)[:vocabulary])}}})
+
+
+def write_tokenizer(model, shape_name):
+    (model / "tokenizer.json").write_text(
+        tokenizer(SHAPES[shape_name][5]), encoding="utf-8")
 
 
 def write(out, shape_name):

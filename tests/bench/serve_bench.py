@@ -1,7 +1,8 @@
 # tests/bench/serve_bench.py -- a served model of 1.1 B parameters, over HTTP.
 #
 # Usage: serve_bench.py SHOAL [--rounds N] [--threads N] [--types bf16,q8,q4]
-#                       [--only one,many,ttft,stall,stages] [--json FILE]
+#                       [--only one,many,ttft,stall,stages,rules]
+#                       [--json FILE]
 #
 #   one     one stream's tokens/s, beside `shoal bench decode`
 #   many    16 streams at once, tokens/s of all, beside llama-server
@@ -10,6 +11,8 @@
 #           a long prompt is read, beside without one
 #   stages  32 streams: two nodes with one thread and one stage each, over shared
 #           memory and over TLS, beside one process with two threads
+#   rules   tokens/s of texts that keep to a JSON schema, of one stream and of 16,
+#           beside the same without
 # llama-server is found by SHOAL_BENCH_LLAMA_SERVER=PROGRAM ("not found" is
 # written where it is not); models of random weights are kept in
 # SHOAL_BENCH_MODELS=FOLDER, else made for this run (2 GB each in 16 bits).
@@ -33,11 +36,28 @@ import gguf_model
 import hf_model
 
 TYPES = {"bf16": "BF16", "q8": "Q8_0", "q4": "Q4_0"}
-PARTS = ("one", "many", "ttft", "stall", "stages")
+PARTS = ("one", "many", "ttft", "stall", "stages", "rules")
 SHAPE = "tiny1b"
 LONG = 4096  # tokens of a prompt; the models' context is longer
 STREAMS = 16
 START_S = 300
+# None of them ends within the tokens that are asked for.
+SCHEMAS = {
+    "a schema of objects": {"type": "array", "minItems": 100, "items": {
+        "type": "object", "additionalProperties": False,
+        "required": ["name", "kind", "amount", "tags", "open"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 24},
+            "kind": {"enum": ["order", "offer", "invoice", "note"]},
+            "amount": {"type": "number"},
+            "tags": {"type": "array", "maxItems": 4, "items": {
+                "type": "string", "maxLength": 12}},
+            "open": {"type": "boolean"}}}},
+    "a schema of 500 values and a pattern": {
+        "type": "array", "minItems": 100, "items": {"anyOf": [
+            {"enum": [f"value {i * 7919 % 10007}" for i in range(500)]},
+            {"type": "string", "pattern": "^[\\w .,;:/-]{3,40}$"}]}},
+}
 
 
 def free_port():
@@ -80,11 +100,11 @@ async def answers(port, path):
         return False
 
 
-async def stream(port, prompt, tokens):
+async def stream(port, prompt, tokens, **more):
     """Times at which tokens came, the first entry that of the request."""
     data = json.dumps({"model": "m", "prompt": prompt, "max_tokens": tokens,
                        "temperature": 0, "ignore_eos": True, "stream": True,
-                       "cache_prompt": False}).encode()
+                       "cache_prompt": False, **more}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write((f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                   "Content-Type: application/json\r\n"
@@ -97,6 +117,9 @@ async def stream(port, prompt, tokens):
             event = json.loads(line[6:])
             if event["choices"] and len(times) <= tokens:
                 times.append(time.monotonic())
+            used = event.get("usage") or {}
+            if used.get("completion_tokens", tokens) != tokens:
+                raise RuntimeError(f"{used} of {tokens} tokens: it has ended")
         elif line.startswith(b"data: [DONE]"):
             break
     writer.close()
@@ -130,6 +153,22 @@ def first_token_s(port, rng):
     return times[1] - times[0]
 
 
+def rule_of(schema):
+    return {"response_format": {"type": "json_schema", "json_schema": {
+        "name": "s", "schema": schema}}}
+
+
+def rate_with(port, count, rng, **more):
+    """Tokens/s of `count` streams of which each has 96 tokens."""
+    async def run():
+        return await asyncio.gather(*(stream(
+            port, p, 96, stream_options={"include_usage": True}, **more)
+            for p in prompts(count, 32, rng)))
+    began = time.monotonic()
+    told = asyncio.run(run())
+    return count * 96 / (max(t[-1] for t in told) - began)
+
+
 def p99_s(port, with_prompt, rng):
     async def run():
         streams = [asyncio.ensure_future(stream(port, p, 160))
@@ -157,6 +196,8 @@ class Bench:
         model = self.models / SHAPE
         if not model.exists():
             hf_model.write(model, SHAPE)
+        if not (model / "tokenizer.json").exists():
+            hf_model.write_tokenizer(model, SHAPE)
         return model
 
     def shoal(self, kind, *more):
@@ -209,6 +250,8 @@ class Bench:
                                                   self.rng))
                 if "ttft" in parts:
                     add(ours, "ttft", first_token_s(server.port, self.rng))
+                if "rules" in parts:
+                    self.rules(server.port, add, ours, theirs)
                 if "stall" in parts:
                     add(theirs, "stall", p99_s(server.port, False, self.rng))
                     add(ours, "stall", p99_s(server.port, True, self.rng))
@@ -233,6 +276,10 @@ class Bench:
                          "bench prefill", "1.1x at most"),
                 "stall": (f"p99 between tokens while {LONG} are read",
                           "s", "without", "2x at most")}
+        for count in (1, STREAMS):
+            for name in SCHEMAS:
+                told[f"{count} x {name}"] = (f"{name}, {count} streams",
+                                             "tokens/s", "without", "0.9x")
         for name, (what, unit, of, target) in told.items():
             if name in ours:
                 self.tell(f"{kind}, {what}", unit, ours[name],
@@ -240,6 +287,15 @@ class Bench:
         if "one" in ours and "their one" in theirs:
             self.tell(f"{kind}, one stream", "tokens/s", ours["one"],
                       theirs["their one"], "llama-server", "none")
+
+    def rules(self, port, add, ours, theirs):
+        for count in (1, STREAMS):
+            for name, schema in SCHEMAS.items():
+                what = f"{count} x {name}"
+                rate_with(port, 1, self.rng, **rule_of(schema))  # compiles it
+                add(theirs, what, rate_with(port, count, self.rng))
+                add(ours, what, rate_with(port, count, self.rng,
+                                          **rule_of(schema)))
 
     def of_two(self, fabric):
         """Tokens/s of two nodes with a thread each."""

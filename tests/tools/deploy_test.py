@@ -189,7 +189,7 @@ class Slurm(World):
 
     def test_before_the_end_of_its_time_it_is_queued_again_and_goes_on(self):
         first = self.begin(100000)
-        first.wait_line(lambda line: "step" in line and "loss" in line)
+        first.wait_line(lambda line: re.search(r"step +\d\d+[ /]", line))
         self.assertEqual(first.end(signal.SIGTERM), 0, first.said())
         self.assertEqual((self.folder / "scontrol.log").read_text(),
                          "requeue 7\n")

@@ -112,10 +112,10 @@ private:
 class token_bill {
 public:
   token_bill() = default;
-  /// @param had tokens that are not charged: its client has them from before
-  /// @param account may be null
-  token_bill(std::shared_ptr<key_account> account, std::uint64_t had)
-    : account_(std::move(account)), charged_(had) {}
+  /// Tokens that a client has from before (Last-Event-ID) are charged, too: they may
+  /// have to be generated again. @param account may be null
+  explicit token_bill(std::shared_ptr<key_account> account)
+    : account_(std::move(account)) {}
   /// So many in all. Fewer than before: they are generated again, and charged once.
   void up_to(std::uint64_t tokens);
 

@@ -42,4 +42,16 @@ BOOST_AUTO_TEST_CASE(a_pledge_ends_with_its_job) {
   BOOST_TEST(held.pledged(blob, ended, now));
 }
 
+BOOST_AUTO_TEST_CASE(a_blob_is_pledged_to_a_bounded_number_of_jobs) {
+  held_blobs held;
+  const blob_digest blob{1};
+  const held_blobs::time now{};
+  for (shoal::core::job_id job = 1; job <= held_blobs::pledges_max; ++job)
+    BOOST_TEST(held.pledge(blob, job, now));
+  BOOST_TEST(!held.pledge(blob, 1000, now));
+  BOOST_TEST(held.pledge(blob, 1, now)); // again
+  BOOST_TEST(held.pledge({2}, 1000, now));
+  BOOST_TEST(held.pledge(blob, 1000, now + store::pledged_for));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
