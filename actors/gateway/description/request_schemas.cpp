@@ -43,7 +43,7 @@ constexpr field_doc shared[] = {
   {"model", "name of a served model, as in /v1/models"},
   {"temperature", "randomness of sampling; 0: the likeliest token"},
   {"top_p", "keep the smallest set of tokens with this probability"},
-  {"top_k", "keep so many tokens; 0 or -1: all"},
+  {"top_k", "choose among this number of likeliest tokens; 0 or -1: among all"},
   {"min_p", "keep tokens of at least this share of the likeliest one"},
   {"repetition_penalty",
    "above 1: tokens of prompt and answer are less likely"},
@@ -123,7 +123,8 @@ constexpr field_doc shared[] = {
   {"max_tokens", "most tokens of the answer"},
   {"max_completion_tokens", "the same"},
   {"logprobs", "tell how probable each token was", {}, "false"},
-  {"top_logprobs", "and so many others in its place; only with logprobs"},
+  {"top_logprobs",
+   "and of this number of other tokens in its place; only with logprobs"},
   {"tool_choice",
    "\"none\", \"auto\", \"required\", a function, or some of the tools",
    R"({"anyOf":[{"enum":["none","auto","required",null]},{"type":"object",)"
@@ -141,7 +142,7 @@ constexpr field_doc of_completion[] = {
   {"max_tokens", "most tokens of the answer; 0 only with echo", {}, "16"},
   {"best_of", "answers that are made, of which the n likeliest are told"},
   {"logprobs",
-   "tell how probable each token was, and so many others in its place"},
+   "tell how probable each token was, and this number of others in its place"},
   {"echo", "the prompt precedes the answer", {}, "false"},
   {"suffix", "is not supported", R"({"enum":["",null]})"},
 };
@@ -162,7 +163,7 @@ constexpr field_doc of_responses[] = {
    R"({"type":"string","maxLength":512}})"},
   {"stream_options", "has no effect", object},
   {"truncation", "\"disabled\""},
-  {"top_logprobs", "so many other tokens in the place of each"},
+  {"top_logprobs", "number of other tokens that are told in the place of each"},
   {"tools", "functions that the model may call",
    R"({"type":["array","null"],"maxItems":512,"items":{"type":"object",)"
    R"("required":["type","name"],"properties":{"type":{"const":"function"},)"

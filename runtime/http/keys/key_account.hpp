@@ -116,7 +116,8 @@ public:
   /// have to be generated again. @param account may be null
   explicit token_bill(std::shared_ptr<key_account> account)
     : account_(std::move(account)) {}
-  /// So many in all. Fewer than before: they are generated again, and charged once.
+  /// The number generated in all. If it is lower than before, they are generated again:
+  /// each is charged once.
   void up_to(std::uint64_t tokens);
 
 private:
