@@ -74,6 +74,11 @@ void rate_bucket::owe(std::uint64_t amount, time_point now) {
   level_ -= double(amount);
 }
 
+void rate_bucket::give_back(std::uint64_t amount, time_point now) {
+  refill(now);
+  level_ = std::min(size_, level_ + double(amount));
+}
+
 key_account::key_account(std::string name, key_limits limits, key_clock now)
   : name_(std::move(name)), limits_(limits), now_(std::move(now)) {
   if (limits_.requests_per_minute > 0)
@@ -123,6 +128,12 @@ key_account::take_prompt(std::uint64_t tokens) {
   return refusal("tokens", tokens_->size(), wait);
 }
 
+void key_account::give_back(std::uint64_t tokens) {
+  const std::lock_guard guard(mutex_);
+  if (tokens_)
+    tokens_->give_back(tokens, now_());
+}
+
 void key_account::generated(std::uint64_t tokens) {
   const std::lock_guard guard(mutex_);
   if (tokens_)
@@ -168,6 +179,11 @@ void token_bill::up_to(std::uint64_t tokens) {
   if (account_)
     account_->generated(tokens - charged_);
   charged_ = tokens;
+}
+
+void token_bill::give_back_prompt(std::uint64_t tokens) {
+  if (account_ && charged_ == 0)
+    account_->give_back(tokens);
 }
 
 } // namespace shoal::runtime
