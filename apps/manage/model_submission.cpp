@@ -76,6 +76,8 @@ model::status model_submission::send_folder(runtime::client& client) {
                 "files go on to the peers that keep them");
       passed.emplace(folder_, client, room_);
     }
+    if (!passes_)
+      client.expect_uploads(bytes_);
     auto sent =
       passes_
         ? passed->list()
