@@ -29,8 +29,28 @@ std::string time_text(rate_bucket::seconds time) {
   return out + std::to_string(rest) + "s";
 }
 
+/// "2026-11-27T08:30:00Z": RFC 3339.
+std::string day_time_text(std::time_t at) {
+  std::tm utc{};
+  char text[40] = {};
+  if (::gmtime_r(&at, &utc) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+void add_anthropic(const std::string& what, rate_bucket& of,
+                   rate_bucket::time_point now, std::time_t day_time,
+                   key_account::named_values& to) {
+  const std::string begin = "anthropic-ratelimit-" + what;
+  const double wait = std::ceil(of.full_in(now).count() - rounding);
+  to.emplace_back(begin + "-limit", std::to_string(of.size()));
+  to.emplace_back(begin + "-remaining", std::to_string(of.left(now)));
+  to.emplace_back(begin + "-reset",
+                  day_time_text(day_time + std::time_t(std::max(wait, 0.0))));
+}
+
 void add_headers(const char* what, rate_bucket& of, rate_bucket::time_point now,
-                 std::vector<std::pair<std::string, std::string>>& to) {
+                 key_account::named_values& to) {
   const auto add = [&](const char* which, std::string value) {
     to.emplace_back(std::string("x-ratelimit-") + which + "-" + what,
                     std::move(value));
@@ -140,9 +160,20 @@ void key_account::generated(std::uint64_t tokens) {
     tokens_->owe(tokens, now_());
 }
 
-std::vector<std::pair<std::string, std::string>> key_account::headers() const {
+key_account::named_values
+key_account::anthropic_headers(std::time_t now) const {
   const std::lock_guard guard(mutex_);
-  std::vector<std::pair<std::string, std::string>> out;
+  named_values out;
+  if (requests_)
+    add_anthropic("requests", *requests_, now_(), now, out);
+  if (tokens_)
+    add_anthropic("tokens", *tokens_, now_(), now, out);
+  return out;
+}
+
+key_account::named_values key_account::headers() const {
+  const std::lock_guard guard(mutex_);
+  named_values out;
   if (requests_)
     add_headers("requests", *requests_, now_(), out);
   if (tokens_)

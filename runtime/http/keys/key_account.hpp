@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -80,8 +81,12 @@ public:
   void give_back(std::uint64_t tokens);
   void generated(std::uint64_t tokens);
 
-  /// x-ratelimit-limit-requests and the like: names and values.
-  std::vector<std::pair<std::string, std::string>> headers() const;
+  using named_values = std::vector<std::pair<std::string, std::string>>;
+  /// x-ratelimit-limit-requests and the like, as in OpenAI's API.
+  named_values headers() const;
+  /// anthropic-ratelimit-requests-limit and the like: the same as in Anthropic's API,
+  /// with the time at which all is there again. @param now of the clock of the day
+  named_values anthropic_headers(std::time_t now) const;
   key_refusals refusals() const;
   const key_limits& limits() const noexcept { return limits_; }
 

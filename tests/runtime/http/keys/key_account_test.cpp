@@ -126,6 +126,28 @@ BOOST_AUTO_TEST_CASE(headers_tell_what_is_left) {
   BOOST_TEST(of({60, 0}).headers().size() == 3u);
 }
 
+BOOST_AUTO_TEST_CASE(headers_in_the_words_of_the_other_api) {
+  auto a = of({60, 6000});
+  const auto told = [&] {
+    std::map<std::string, std::string> out;
+    for (const auto& [name, value] : a.anthropic_headers(1709251170))
+      out[name.substr(std::string("anthropic-ratelimit-").size())] = value;
+    return out;
+  };
+  BOOST_TEST(told().size() == 6u);
+  BOOST_TEST(told()["requests-limit"] == "60");
+  BOOST_TEST(told()["requests-remaining"] == "60");
+  BOOST_TEST(told()["requests-reset"] == "2024-02-29T23:59:30Z"); // it is full
+  a.generated(6001);
+  BOOST_TEST(!a.take_request());
+  BOOST_TEST(told()["requests-remaining"] == "59");
+  BOOST_TEST(told()["requests-reset"] == "2024-02-29T23:59:31Z");
+  BOOST_TEST(told()["tokens-limit"] == "6000");
+  BOOST_TEST(told()["tokens-remaining"] == "0");
+  BOOST_TEST(told()["tokens-reset"] == "2024-03-01T00:00:31Z"); // rounded up
+  BOOST_TEST(of({0, 5}).anthropic_headers(0).size() == 3u);
+}
+
 BOOST_AUTO_TEST_CASE(long_times_have_hours) {
   auto a = of({0, 1});
   a.generated(120);
