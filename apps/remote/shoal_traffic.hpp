@@ -5,7 +5,8 @@
 // sender's count is taken; where the sender does not answer, the receiver's.
 //
 // Time:    arguments. Threads: one at a time.
-// Limits:  peers of the asked node's view; jobs_max jobs for each of their pairs.
+// Limits:  peers of the asked node's view, links_max links of each; jobs_max jobs for
+//          each of their pairs.
 #pragma once
 
 #include "apps/remote/counter_rate.hpp"
@@ -39,6 +40,8 @@ class shoal_traffic {
 public:
   using time = counter_rate::time;
   static constexpr std::size_t jobs_max = 16;
+  /// Far more than a peer has: so much is taken of one that lies, until keep_only().
+  static constexpr std::size_t links_max = 1024;
 
   /// The answer of any peer about its own links. @pre from parse_status()
   void add(const status_json& status, time now);
