@@ -11,6 +11,7 @@
 
 #include "apps/remote/counter_rate.hpp"
 #include "apps/remote/status_json.hpp"
+#include "runtime/core/limits.hpp"
 #include "runtime/files/field_text.hpp"
 
 #include <cstddef>
@@ -40,8 +41,8 @@ class shoal_traffic {
 public:
   using time = counter_rate::time;
   static constexpr std::size_t jobs_max = 16;
-  /// Far more than a peer has: so much is taken of one that lies, until keep_only().
-  static constexpr std::size_t links_max = 1024;
+  /// A peer has no more; so much is kept of one that lies, until keep_only().
+  static constexpr std::size_t links_max = core::limits::members_max;
 
   /// The answer of any peer about its own links. @pre from parse_status()
   void add(const status_json& status, time now);
