@@ -387,6 +387,33 @@ BOOST_AUTO_TEST_CASE(a_key_gets_back_what_a_busy_model_refuses) {
   BOOST_TEST(left() == "92");
 }
 
+/// Of keys, metrics have the names, whatever these are, and nothing else.
+BOOST_AUTO_TEST_CASE(metrics_name_keys_and_show_none) {
+  world w;
+  const auto made = runtime::make_api_key("ann", {1, 0});
+  const auto file = *runtime::api_keys::parse(made.line, "keys");
+  const auto accounts = std::make_shared<runtime::key_accounts>(
+    [] { return std::chrono::steady_clock::time_point(); });
+  const auto ann = accounts->of(*file.find(made.key));
+  BOOST_TEST(!ann->take_request());
+  BOOST_TEST(bool(ann->take_request()));
+  (void)accounts->of({"a\"} 1\nwild_metric{b=\"\\", {}, {1, 1}});
+  const auto page = std::make_shared<client>("/metrics", "");
+  caf::anon_send(w.gateway, http_ask{page, http_question::metrics, accounts});
+  w.settle();
+  const auto has = [&](const std::string& text) {
+    return page->got.find(text) != std::string::npos;
+  };
+  const std::string begin = "\nshoal_key_refused_requests_total{key_name=";
+  BOOST_TEST(has(begin + "\"ann\",limit=\"requests\"} 1\n"));
+  BOOST_TEST(
+    has(begin + "\"a\\\"} 1\\nwild_metric{b=\\\"\\\\\",limit=\"tokens\"} 0"));
+  BOOST_TEST(!has("\nwild_metric"));
+  BOOST_TEST(!has(made.key));
+  BOOST_TEST(!has(made.key.substr(runtime::api_key_prefix.size(), 16)));
+  BOOST_TEST(!has(made.line.substr(4, 16))); // of the hash
+}
+
 BOOST_AUTO_TEST_CASE(prompts_that_wait_are_bounded) {
   world w;
   const std::string prompt(1 << 20, 'x');

@@ -134,6 +134,10 @@ class Keys(Serving):
                      if line.startswith(begin)]
             self.assertEqual(found, [f"{begin}{least}"])
         self.assertNotIn('key_name="bob"', text)
+        for line in (self.folder / "keys").read_text("ascii").splitlines():
+            self.assertNotIn(line.split()[1], text)  # its hash
+        for key in self.keys.values():
+            self.assertNotIn(key, text)
 
     def test_a_wrong_limit_is_named(self):
         self.succeed("apikey", "ann", "--file", "keys")
@@ -143,6 +147,9 @@ class Keys(Serving):
                             names=["--api-keys", "keys: line 2",
                                    "tokens_per_minute=N"])
         self.assertNotIn("many", wrong)
+        wrong = self.refuse(2, "apikey", "sk-shoal-77", "--file", "keys",
+                            names=["NAME", "begins as a key does"])
+        self.assertNotIn("77", wrong)
         self.refuse(2, "apikey", "eve", "--file", "keys",
                     "--requests-per-minute", 0,
                     names=["--requests-per-minute"])
