@@ -29,7 +29,9 @@ model::result<std::string> status_asker::text_of(const std::string& member) {
 
 model::result<status_json> status_asker::ask(const std::string& member) {
   const auto text = text_of(member);
-  return text ? parse_status(*text) : text.why();
+  if (!text)
+    return text.why();
+  return parse_status(*text);
 }
 
 } // namespace shoal::apps
