@@ -6,7 +6,7 @@
 // Threads: belongs to one thread.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 
 #include <string>
 #include <string_view>
