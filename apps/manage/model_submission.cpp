@@ -271,9 +271,8 @@ bool model_submission::waits_for_room() {
     host_.say("the disk of this node is full, and files of the model have "
               "not gone on to other peers for "
               + std::to_string(room_said_after.count())
-              + " s: waiting (Ctrl-C: end). disk_bytes of `"
-              + command_line("status --json", o_.at)
-              + "` is the room of each peer");
+              + " s: waiting (Ctrl-C: end). `" + command_line("status", o_.at)
+              + "` shows the room of each peer's disk");
   return host_.goes_on();
 }
 

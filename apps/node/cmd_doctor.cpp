@@ -6,7 +6,7 @@
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"

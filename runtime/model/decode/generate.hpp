@@ -6,7 +6,7 @@
 // whole model.
 #pragma once
 
-#include "kernels/sampling.hpp"
+#include "kernels/inference/sampling.hpp"
 #include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/decode/token_text.hpp"

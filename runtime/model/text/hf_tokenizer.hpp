@@ -23,7 +23,7 @@
 //          notice.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/text/text_range.hpp"
 #include "runtime/model/text/patterns/regex.hpp" // text_bytes_max

@@ -217,16 +217,13 @@ token_decoder token_decoder::parse(const json_view& from) {
 }
 
 void token_decoder::add(const json_view& from, int depth) {
-  const std::string_view type = from["type"].string();
-  if (depth > nesting_max || steps_.size() >= components_max)
-    from.fail("too many components, or nested too deep");
+  const std::string_view type = component_type(from, depth, steps_.size());
   if (!from.ok())
     return;
   if (type == "Sequence") {
-    const json_view all = from["decoders"];
-    const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.ok(); ++i)
-      add(all[i], depth + 1);
+    from["decoders"].each(components_max, [&](const json_view& component) {
+      add(component, depth + 1);
+    });
   } else if (type == "ByteLevel") {
     steps_.emplace_back(byte_level_decoding{});
   } else if (type == "ByteFallback") {

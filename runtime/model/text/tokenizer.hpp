@@ -12,7 +12,7 @@
 // Errors:  a failure names the file and the key, or the problem of a text.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/config/config.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
