@@ -403,6 +403,8 @@ void completion::complete() {
 
 void completion::fail(const openai::api_error& why) {
   status_ = why.status;
+  if (openai::is_for_want_of_room(why) && left_ == choices_.size())
+    bill_.give_back_prompt(used_.prompt_tokens);
   if (!begun_) {
     exchange_->respond(why);
     return;

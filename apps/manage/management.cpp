@@ -237,6 +237,14 @@ public:
     peers_.end();
   }
 
+  static void respond(http_exchange& x, const http_answer& answer) {
+    if (const auto* const error = std::get_if<openai::api_error>(&answer))
+      x.respond(*error);
+    else if (const auto& whole = std::get<json_answer>(answer); true)
+      x.respond(whole.status, {{"Content-Type", "application/json"}},
+                whole.json);
+  }
+
   /// Whether clients may change something.
   bool changes() const { return changes_; }
 
@@ -265,14 +273,6 @@ private:
       peers_asked_ = std::chrono::steady_clock::now();
     }
     return json_answer{model::json_text(traffic_json(traffic_->report()))};
-  }
-
-  static void respond(http_exchange& x, const http_answer& answer) {
-    if (const auto* const error = std::get_if<openai::api_error>(&answer))
-      x.respond(*error);
-    else if (const auto& whole = std::get<json_answer>(answer); true)
-      x.respond(whole.status, {{"Content-Type", "application/json"}},
-                whole.json);
   }
 
   runtime::client_config config() {
@@ -324,10 +324,11 @@ void management::end() {
   impl_->end();
 }
 
-/// "ID" of "/shoal/jobs/ID/events".
-static std::string job_of(const http_exchange& x) {
+/// Behind the first two parts of a path: "ID" of "/shoal/jobs/ID/events".
+static std::string id_of(const http_exchange& x) {
   std::string_view path = x.request().path;
-  path.remove_prefix(std::string_view("/shoal/jobs/").size());
+  for (int parts = 0; parts < 3; ++parts)
+    path.remove_prefix(path.find('/') + 1);
   return runtime::percent_decoded(path.substr(0, path.find('/'))).value_or("");
 }
 
@@ -340,14 +341,18 @@ void management::add_to(runtime::http_routes& routes) {
     x->respond(200, {{"Content-Type", "application/json"}},
                i->loads->answer(i->changes()));
   });
+  routes.add("DELETE", "/models/loads/{load}", [i](exchange_ptr x) {
+    if (i->may_change(x))
+      i->respond(*x, cancel_load(*i->loads, id_of(*x)));
+  });
   routes.add("GET", "/shoal/jobs",
              [i](exchange_ptr x) { i->ask(x, get_jobs); });
   routes.add("GET", "/shoal/jobs/{job}", [i](exchange_ptr x) {
     i->ask(x,
-           [job = job_of(*x)](runtime::client& c) { return get_job(c, job); });
+           [job = id_of(*x)](runtime::client& c) { return get_job(c, job); });
   });
   routes.add("GET", "/shoal/jobs/{job}/events",
-             [i](exchange_ptr x) { i->stream(x, job_of(*x)); });
+             [i](exchange_ptr x) { i->stream(x, id_of(*x)); });
   routes.add(
     "POST", "/shoal/jobs",
     [i](exchange_ptr x) {
@@ -362,7 +367,7 @@ void management::add_to(runtime::http_routes& routes) {
     [i](exchange_ptr x) {
       if (i->may_change(x))
         i->ask(x, [x](runtime::client& c) {
-          return cancel_job(c, job_of(*x), x->request().body);
+          return cancel_job(c, id_of(*x), x->request().body);
         });
     },
     "application/json");

@@ -10,6 +10,7 @@
 //   POST /shoal/jobs                 submits a run
 //   POST /shoal/jobs/ID/cancel
 //   POST /models/load                serves a model
+//   DELETE /models/loads/ID          cancels that
 //   POST /models/unload
 //
 // The server's thread only hands a request over: one thread asks the node, one its

@@ -33,6 +33,8 @@ constexpr const char* answer_schemas = R"json({
     "id": {"type": "string", "description": "of its job"},
     "model": {"type": "string", "description": "its name in requests"},
     "notice": {"type": "string"}}},
+"EndingLoad": {"type": "object", "required": ["id", "ending"], "properties": {
+  "id": {"type": "string"}, "ending": {"const": true}}},
 "UnloadedModel": {"type": "object", "required": ["success", "id"],
   "properties": {
     "success": {"const": true},
@@ -111,6 +113,15 @@ void describe_changes(actors::api_document& to) {
           .body = "LoadRequest",
           .answer = "LoadedModel",
           .errors = {409, 500}});
+  to.add({.method = "DELETE",
+          .path = "/models/loads/{load}",
+          .tag = "Models",
+          .summary = "cancels a load that is not submitted yet, or forgets one "
+                     "that has failed; needs --http-jobs",
+          .body = "",
+          .answer = "EndingLoad",
+          .status = 202,
+          .errors = {404}});
   to.add({.method = "POST",
           .path = "/models/unload",
           .tag = "Models",

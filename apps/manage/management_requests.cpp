@@ -215,6 +215,8 @@ submit_model(runtime::client& client, const serve_options& o, model_load& load,
   } else if (auto sent = model.send_followed(client); !sent) {
     return conflict(sent.message(), "model", "not_loaded");
   }
+  if (!load.submitted()) // it was cancelled meanwhile
+    static_cast<void>(client.stop_job(model.job(), false));
   json out{{"success", true},
            {"id", core::job_text(model.job())},
            {"model", model.name()}};
@@ -226,7 +228,14 @@ submit_model(runtime::client& client, const serve_options& o, model_load& load,
 http_answer load_model(runtime::client& client, const serve_options& o,
                        model_load& load, const std::function<bool()>& goes_on) {
   try {
-    http_answer answer = submit_model(client, o, load, goes_on);
+    http_answer answer = submit_model(
+      client, o, load, [&] { return goes_on() && !load.cancelled(); });
+    if (load.cancelled()) {
+      load.ended();
+      return conflict("the load of " + core::shown(o.model.string())
+                        + " was cancelled",
+                      "model", "load_cancelled");
+    }
     if (auto* const error = std::get_if<openai::api_error>(&answer))
       load.failed(error->message);
     return answer;
@@ -234,6 +243,19 @@ http_answer load_model(runtime::client& client, const serve_options& o,
     load.failed(e.what());
     throw;
   }
+}
+
+http_answer cancel_load(model_loads& loads, const std::string& id) {
+  if (loads.cancel(id))
+    return json_answer{model::json_text(json{{"id", id}, {"ending", true}}),
+                       202};
+  auto error = openai::invalid_request(
+    "there is no load \"" + core::shown(id)
+      + "\" here: it may have ended (see /models/loads; a model that is served "
+        "is ended by /models/unload)",
+    "", "load_not_found");
+  error.status = 404;
+  return error;
 }
 
 http_answer unload_model(runtime::client& client, const std::string& body) {

@@ -39,6 +39,7 @@ http_answer submit_job(runtime::client& client, const std::string& body,
 /// @param load  is told how far it is, and why it has failed
 http_answer load_model(runtime::client& client, const serve_options& o,
                        model_load& load, const std::function<bool()>& goes_on);
+http_answer cancel_load(model_loads& loads, const std::string& id);
 http_answer unload_model(runtime::client& client, const std::string& body);
 
 /// 403: the endpoint only shows.

@@ -24,14 +24,18 @@ struct model_load_fields {
   static const runtime::json_table<entry>& table() {
     using e = const entry&;
     static const runtime::json_table<entry> rows{
+      {"id", "text", "", "by which it is cancelled",
+       [](e v) { return json(std::to_string(v.id)); }},
       {"model", "text", "", "what the request named",
        [](e v) { return json(v.model); }},
       {"as", "text", "", "its name for clients; \"\": that of the folder",
        [](e v) { return json(v.name); }},
       {"state", "text", "",
-       "`waiting` for loads before it, `working` or `failed`",
+       "`waiting` for its turn, `working`, `ending` since it was cancelled, or "
+       "`failed`",
        [](e v) {
          return json(!v.error.empty()     ? "failed"
+                     : v.cancelled        ? "ending"
                      : v.activity.empty() ? "waiting"
                                           : "working");
        }},
@@ -53,6 +57,10 @@ struct model_load_fields {
 };
 
 model_load::~model_load() {
+  ended();
+}
+
+void model_load::ended() {
   all_->end(id_);
 }
 
@@ -73,8 +81,17 @@ void model_load::notice(const std::string& text) {
 
 void model_load::failed(const std::string& why) {
   all_->change(id_, [&](model_loads::entry& e) {
-    e.error = core::shown(why, text_bytes_max);
+    if (!e.cancelled)
+      e.error = core::shown(why, text_bytes_max);
   });
+}
+
+bool model_load::cancelled() const {
+  return all_->is_cancelled(id_);
+}
+
+bool model_load::submitted() {
+  return all_->forget_submitted(id_);
 }
 
 std::shared_ptr<model_load> model_loads::begin(const serve_options& o) {
@@ -92,6 +109,31 @@ void model_loads::change(std::uint64_t id, Change with) {
   for (entry& e : entries_)
     if (e.id == id)
       with(e);
+}
+
+bool model_loads::cancel(std::string_view id) {
+  std::lock_guard lock(mutex_);
+  const auto at = std::ranges::find_if(
+    entries_, [&](const entry& e) { return std::to_string(e.id) == id; });
+  if (at == entries_.end())
+    return false;
+  at->cancelled = true;
+  if (!at->error.empty())
+    entries_.erase(at);
+  return true;
+}
+
+bool model_loads::is_cancelled(std::uint64_t id) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+    entries_, [&](const entry& e) { return e.id == id && e.cancelled; });
+}
+
+bool model_loads::forget_submitted(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  return std::erase_if(
+           entries_, [&](const entry& e) { return e.id == id && !e.cancelled; })
+         > 0;
 }
 
 void model_loads::end(std::uint64_t id) {

@@ -1,9 +1,11 @@
 // apps/manage/model_loads.hpp -- how far the models are that clients of this endpoint
 // load: waiting, being downloaded, checked or uploaded, or failed.
 //
-//   loads.begin() -> model_load: at() ... -> gone, or failed() and then its end
+//   loads.begin() -> model_load: at() ... -> submitted(), or failed(), and then its end
 //
-// A load that has submitted its job is forgotten: the job shows how it goes on.
+// A load that has submitted its job is forgotten: the job shows how it goes on. One
+// that a client cancels ends as soon as its work asks goes_on(), and leaves nothing:
+// if its job was just being submitted, submitted() says that it has to end, too.
 //
 // Threads: any; a model_load one at a time.
 // Limits:  failures_max failures are remembered, the newest ones.
@@ -35,8 +37,14 @@ public:
   /// As a model::watch is told.
   void at(std::string_view activity, std::uint64_t done, std::uint64_t all);
   void notice(const std::string& text);
-  /// It is remembered with this reason.
+  /// It is remembered with this reason, unless it was cancelled.
   void failed(const std::string& why);
+  /// A client has cancelled it.
+  [[nodiscard]] bool cancelled() const;
+  /// Its job is submitted: it is forgotten. @returns false if it was cancelled before
+  [[nodiscard]] bool submitted();
+  /// Nothing more is done for it.
+  void ended();
 
 private:
   friend class model_loads;
@@ -51,6 +59,8 @@ public:
   static constexpr std::size_t failures_max = 8;
 
   std::shared_ptr<model_load> begin(const serve_options& o);
+  /// Ends a load, or forgets one that has failed. @returns false: there is none
+  bool cancel(std::string_view id);
   /// The answer to GET /models/loads. @param allowed  whether models may be loaded
   /// here
   [[nodiscard]] std::string answer(bool allowed) const;
@@ -64,9 +74,12 @@ private:
     std::string activity; ///< "": it waits for its turn
     std::uint64_t done = 0, all = 0;
     std::string notice, error;
+    bool cancelled = false;
   };
   template <class Change>
   void change(std::uint64_t id, Change with);
+  bool is_cancelled(std::uint64_t id) const;
+  bool forget_submitted(std::uint64_t id);
   void end(std::uint64_t id);
 
   mutable std::mutex mutex_; ///< guards what follows

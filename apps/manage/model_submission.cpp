@@ -76,6 +76,8 @@ model::status model_submission::send_folder(runtime::client& client) {
                 "files go on to the peers that keep them");
       passed.emplace(folder_, client, room_);
     }
+    if (!passes_)
+      client.expect_uploads(bytes_);
     auto sent =
       passes_
         ? passed->list()
@@ -242,6 +244,8 @@ model_submission::submit(runtime::client& client,
     return given;
   // Another one may have taken the name while files were uploaded.
   const std::lock_guard turn(submission_turn());
+  if (!host_.goes_on())
+    return failure{"it was ended before it was submitted"};
   if (!client.status(text))
     if (const auto status = parse_status(text);
         status && running_jobs(*status).contains(name_))

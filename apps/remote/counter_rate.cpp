@@ -10,7 +10,7 @@ void counter_rate::add(double value, time now) {
   values_.emplace_back(now, value);
   // The oldest one that is kept may be as old as the window, but not older.
   while (values_.size() > 2 && now - values_[0].first > window)
-    values_.pop_front();
+    values_.erase(values_.begin());
 }
 
 std::optional<double> counter_rate::per_s() const {

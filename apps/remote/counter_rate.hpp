@@ -5,9 +5,9 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace shoal::apps {
 
@@ -24,7 +24,8 @@ public:
   [[nodiscard]] std::optional<double> per_s() const;
 
 private:
-  std::deque<std::pair<time, double>> values_;
+  /// A few: a deque would take half a kilobyte, and there are many of these.
+  std::vector<std::pair<time, double>> values_;
 };
 
 } // namespace shoal::apps

@@ -39,6 +39,8 @@ void shoal_traffic::add(const json& status, time now) {
   std::set<std::string> linked;
   for (const json& l : status["links"]) {
     const std::string& peer = text_of(l, "peer");
+    if (linked.size() >= links_max)
+      break;
     if (peer == self || !linked.insert(peer).second)
       continue; // within the process
     add(links[peer].sent, l["moved"], "sent_bytes", now);

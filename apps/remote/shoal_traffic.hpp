@@ -5,11 +5,13 @@
 // sender's count is taken; where the sender does not answer, the receiver's.
 //
 // Time:    arguments. Threads: one at a time.
-// Limits:  peers of the asked node's view; jobs_max jobs for each of their pairs.
+// Limits:  peers of the asked node's view, links_max links of each; jobs_max jobs for
+//          each of their pairs.
 #pragma once
 
 #include "apps/remote/counter_rate.hpp"
 #include "apps/remote/status_json.hpp"
+#include "runtime/core/limits.hpp"
 #include "runtime/files/field_text.hpp"
 
 #include <cstddef>
@@ -39,6 +41,8 @@ class shoal_traffic {
 public:
   using time = counter_rate::time;
   static constexpr std::size_t jobs_max = 16;
+  /// A peer has no more; so much is kept of one that lies, until keep_only().
+  static constexpr std::size_t links_max = core::limits::members_max;
 
   /// The answer of any peer about its own links. @pre from parse_status()
   void add(const status_json& status, time now);

@@ -16,9 +16,6 @@ namespace {
 using json = status_json;
 using core::shown;
 
-/// Limit of the elements of a list: more than a view has members, jobs, links
-/// or cuts.
-constexpr std::size_t elements_max = 65536;
 /// Numbers are cut to this, the wire's limit for operations and so for all
 /// other numbers: sums of a few of them fit 64 bits, and each fits a double.
 constexpr std::uint64_t number_max = std::uint64_t{1} << 56;
@@ -152,8 +149,37 @@ json fit_number(const json& from, const json& like) {
                                   std::numeric_limits<std::int32_t>::max());
 }
 
-json fit(const json& from, const json& like) {
-  if (like.is_object()) {
+/// Fits values to a pattern until there are too many of them.
+class fitter {
+public:
+  json fit(const json& from, const json& like) {
+    if (left_ > 0)
+      --left_;
+    else
+      too_many_ = true;
+    if (too_many_)
+      return {};
+    if (like.is_object())
+      return fit_object(from, like);
+    if (like.is_array()) {
+      json out = json::array();
+      if (from.is_array())
+        for (std::size_t i = 0; i < from.size() && !too_many_; ++i)
+          out.push_back(fit(from[i], like[0]));
+      return out;
+    }
+    if (like.is_string())
+      return from.is_string() ? json(
+               shown(from.get_ref<const std::string&>(), status_text_bytes_max))
+                              : like;
+    if (like.is_boolean())
+      return from.is_boolean() ? from : like;
+    return fit_number(from, like);
+  }
+  bool too_many() const { return too_many_; }
+
+private:
+  json fit_object(const json& from, const json& like) {
     json out = json::object();
     for (const auto& [key, value] : like.items()) {
       const bool optional = key.ends_with('?');
@@ -165,21 +191,10 @@ json fit(const json& from, const json& like) {
     }
     return out;
   }
-  if (like.is_array()) {
-    json out = json::array();
-    if (from.is_array())
-      for (std::size_t i = 0; i < from.size() && i < elements_max; ++i)
-        out.push_back(fit(from[i], like[0]));
-    return out;
-  }
-  if (like.is_string())
-    return from.is_string() ? json(
-             shown(from.get_ref<const std::string&>(), status_text_bytes_max))
-                            : like;
-  if (like.is_boolean())
-    return from.is_boolean() ? from : like;
-  return fit_number(from, like);
-}
+
+  std::size_t left_ = status_values_max;
+  bool too_many_ = false;
+};
 
 } // namespace
 
@@ -188,7 +203,13 @@ model::result<status_json> parse_status(std::string_view text) {
   if (!from.is_object() || !from.contains("peers") || !from.contains("jobs"))
     return model::failure{"its answer is no status: it may be of another "
                           "version (see `shoal --version` there)"};
-  return fit(from, pattern());
+  fitter by;
+  json out = by.fit(from, pattern());
+  if (by.too_many())
+    return model::failure{"its answer has more than "
+                          + std::to_string(status_values_max)
+                          + " values: it is no true status"};
+  return out;
 }
 
 const std::string& text_of(const status_json& from, const char* key) {

@@ -7,7 +7,8 @@
 // "unknown"; other keys are left out. Readers of the result need no further
 // checks.
 //
-// Errors: a text that is no JSON object with peers and jobs is a failure.
+// Errors: a text that is no JSON object with peers and jobs is a failure, and so is
+//         one of more than status_values_max values.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -26,6 +27,11 @@ using status_json = nlohmann::ordered_json;
 
 /// Longer texts are cut.
 inline constexpr std::size_t status_text_bytes_max = 1024;
+
+/// Values, lists and objects of a status. A value with all keys has 10 or more bytes
+/// of text, so no true status of runtime::status_bytes_max bytes has that many. One
+/// that lies may be made of "{}", each of which gets all keys here: 100 times its size.
+inline constexpr std::size_t status_values_max = std::size_t{1} << 17;
 
 [[nodiscard]] model::result<status_json> parse_status(std::string_view text);
 

@@ -2,45 +2,21 @@
 #include "apps/remote/traffic_look.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace shoal::apps {
-namespace {
-
-runtime::client_config quick(runtime::client_config c) {
-  c.timeout = traffic_look::answer_max;
-  return c;
-}
-
-} // namespace
 
 traffic_look::traffic_look(runtime::client_config node)
-  : node_(quick(node)), peers_(quick(std::move(node))) {
-}
-
-model::result<std::string>
-traffic_look::ask(runtime::client& client, bool& connected,
-                  const std::string& peer) {
-  if (!connected && client.connect())
-    return model::failure{client.text()};
-  connected = true;
-  client.ask_of(peer);
-  std::string text;
-  if (client.status(text)) {
-    connected = false;
-    return model::failure{client.text()};
-  }
-  return text;
+  : node_(node, answer_max), peers_(std::move(node), answer_max) {
 }
 
 std::vector<std::string> traffic_look::peers_to_ask(const status_json& status) {
   const auto now = clock::now();
-  std::set<std::string> ids;
+  ids_.clear();
   std::vector<std::string> out;
   for (const status_json& p : status["peers"]) {
     const std::string& id = text_of(p, "id");
-    ids.insert(id);
+    ids_.insert(id);
     if (id == text_of(status, "self"))
       continue;
     if (text_of(p, "state") == "unreachable") {
@@ -50,8 +26,9 @@ std::vector<std::string> traffic_look::peers_to_ask(const status_json& status) {
                at == silent_.end() || at->second <= now)
       out.push_back(id);
   }
-  traffic_.keep_only(ids);
-  std::erase_if(silent_, [&](const auto& s) { return !ids.contains(s.first); });
+  traffic_.keep_only(ids_);
+  std::erase_if(silent_,
+                [this](const auto& s) { return !ids_.contains(s.first); });
   if (out.size() > peers_max) {
     turn_ %= out.size();
     std::ranges::rotate(out, out.begin() + std::ptrdiff_t(turn_));
@@ -66,7 +43,7 @@ traffic_look::look(const std::function<bool()>& goes_on) {
   if (clock::now() - looked_ > kept_for)
     traffic_ =
       {}; // a rate over all that time would be none of the last seconds
-  auto own = ask(node_, node_connected_, {});
+  auto own = node_.text_of({});
   if (!own)
     return own.why();
   const auto status = parse_status(*own);
@@ -77,11 +54,10 @@ traffic_look::look(const std::function<bool()>& goes_on) {
   for (const std::string& id : asked) {
     if (!goes_on())
       break;
-    const auto text = ask(peers_, peers_connected_, id);
-    const auto of_peer =
-      text ? parse_status(*text) : model::result<status_json>(text.why());
+    const auto of_peer = peers_.ask(id);
     if (of_peer && text_of(*of_peer, "self") == id) {
       traffic_.add(*of_peer, clock::now().time_since_epoch());
+      traffic_.keep_only(ids_); // of others it may say anything
       silent_.erase(id);
     } else {
       traffic_.forget(id);

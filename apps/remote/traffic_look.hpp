@@ -5,19 +5,21 @@
 //
 // Threads: one at a time; look() blocks.
 // Cost:    a status of each peer for each look, of at most peers_max peers; of more,
-//          each in its turn.
+//          each in its turn. Of each answer, what parse_status() takes; kept are
+//          flows between peers that the asked node knows (shoal_traffic.hpp).
 // Errors:  look() fails only if the node does not answer. A peer that does not answer
 //          within answer_max is `silent`, and is asked again after silent_for.
 #pragma once
 
 #include "apps/remote/shoal_traffic.hpp"
-#include "runtime/control/client.hpp"
+#include "apps/remote/status_asker.hpp"
 #include "runtime/core/result.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,11 +46,9 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   std::vector<std::string> peers_to_ask(const status_json& status);
-  model::result<std::string>
-  ask(runtime::client& client, bool& connected, const std::string& peer);
 
-  runtime::client node_, peers_;
-  bool node_connected_ = false, peers_connected_ = false;
+  status_asker node_, peers_;
+  std::set<std::string> ids_; ///< of the peers that the node knows
   clock::time_point looked_{};
   std::map<std::string, clock::time_point> silent_; ///< until when
   std::size_t turn_ = 0;

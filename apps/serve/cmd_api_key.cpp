@@ -32,9 +32,13 @@ std::string append(const std::filesystem::path& file, const std::string& line) {
 
 int run_api_key(const api_key_options& o) {
   if (!runtime::is_api_key_name(o.name)) {
-    std::cerr << "shoal: NAME is '" << o.name
-              << "'; must be letters, digits, '.', '_' and '-', at most "
-              << runtime::api_key_name_max << "\n";
+    if (o.name.starts_with(runtime::api_key_prefix))
+      std::cerr << "shoal: NAME begins as a key does: names are in logs and "
+                   "metrics, so give it another one\n";
+    else
+      std::cerr << "shoal: NAME is '" << o.name
+                << "'; must be letters, digits, '.', '_' and '-', at most "
+                << runtime::api_key_name_max << "\n";
     return exit_usage;
   }
   try {

@@ -3,6 +3,7 @@
 
 #include "apps/common/report.hpp"
 #include "apps/remote/remote.hpp"
+#include "apps/remote/status_asker.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/jobs/job_log.hpp"
 
@@ -29,24 +30,10 @@ runtime::client_config quick(runtime::client_config c) {
   return c;
 }
 
-/// A client that connects when it is asked, and again after a failure.
-class asker {
+/// Steps of jobs, which it asks a node for.
+class step_reader {
 public:
-  explicit asker(runtime::client_config c) : client_(std::move(c)) {}
-
-  /// The status of a member of the node's shoal; empty: of the node itself.
-  model::result<json> ask(const std::string& member) {
-    if (!connected_ && client_.connect())
-      return model::failure{client_.text()};
-    connected_ = true;
-    client_.ask_of(member);
-    std::string text;
-    if (client_.status(text)) {
-      connected_ = false;
-      return model::failure{client_.text()};
-    }
-    return parse_status(text);
-  }
+  explicit step_reader(runtime::client_config c) : client_(std::move(c)) {}
 
   /// Steps of a job: the last ones at first, then those since.
   std::vector<runtime::job_event> steps_of(core::job_id job) {
@@ -99,8 +86,9 @@ public:
   impl(const node_address& at, std::chrono::milliseconds interval,
        std::function<void()> changed)
     : interval_(interval), changed_(std::move(changed)),
-      own_(quick(client_through(at))), others_(quick(client_through(at))),
-      events_(quick(client_of(at))), asks_events_(at.peers.empty()) {}
+      own_(client_through(at), answer_max),
+      others_(client_through(at), answer_max), steps_(quick(client_of(at))),
+      asks_events_(at.peers.empty()) {}
 
   ~impl() {
     {
@@ -182,7 +170,7 @@ private:
         if (known && known->last_step() == j["step"].get<std::uint64_t>())
           continue;
       }
-      const auto steps = events_.steps_of(job);
+      const auto steps = steps_.steps_of(job);
       std::lock_guard lock(mutex_);
       for (const runtime::job_event& e : steps)
         now_.memory.job(id).add(e.step, e.loss, e.unix_ms);
@@ -230,9 +218,9 @@ private:
 
   const std::chrono::milliseconds interval_;
   const std::function<void()> changed_;
-  asker own_;                ///< of the first thread
-  asker others_;             ///< of the second
-  asker events_;             ///< of the first
+  status_asker own_;         ///< of the first thread
+  status_asker others_;      ///< of the second
+  step_reader steps_;        ///< of the first
   const bool asks_events_;   ///< nodes elsewhere hand no events on
   std::size_t turn_ = 0;     ///< of the second
   mutable std::mutex mutex_; ///< guards what follows

@@ -79,6 +79,7 @@ public:
   std::string not_there_; ///< what a node says that might have handed on
   std::string member_;    ///< that is asked through the node; empty: the node
   std::uint64_t last_number_ = 0;
+  std::uint64_t expected_ = 0; ///< bytes, behind the upload under way
 };
 
 bool client::impl::try_local(const fs::path& folder) {
@@ -280,7 +281,7 @@ std::error_code client::impl::begin_upload(std::uint64_t total,
                                            const std::function<bool()>& goes_on,
                                            client_reply& reply) {
   for (;;) {
-    if (auto error = ask(put_begin{total}, reply))
+    if (auto error = ask(put_begin{total, expected_}, reply))
       return error;
     if (reply.code != reply_code::again_later)
       return {};
@@ -294,6 +295,7 @@ std::error_code
 client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
                   std::uint64_t total, const core::blob_digest& digest,
                   const std::function<bool()>& goes_on) {
+  expected_ -= std::min(expected_, total);
   client_reply reply;
   if (auto error = begin_upload(total, goes_on, reply))
     return error;
@@ -345,6 +347,10 @@ std::error_code client::status(std::string& json) {
   impl_->learn_from(reply.text);
   json = std::move(reply.text);
   return {};
+}
+
+void client::expect_uploads(std::uint64_t bytes) {
+  impl_->expected_ = bytes;
 }
 
 std::error_code

@@ -85,6 +85,11 @@ public:
   /// What `shoal status --json` prints.
   [[nodiscard]] std::error_code status(std::string& json);
 
+  /// That many bytes will be uploaded from now on: the node keeps room for what is
+  /// left of them, so that another client's upload is refused instead of this one's
+  /// next file.
+  void expect_uploads(std::uint64_t bytes);
+
   /// Uploads a blob unless the node has it.
   [[nodiscard]] std::error_code
   put_blob(std::span<const std::byte> bytes, core::blob_digest& digest);

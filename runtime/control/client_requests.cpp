@@ -146,6 +146,7 @@ void client_requests::forget(client_key who) {
   }
   std::erase_if(uploads_,
                 [who](const auto& u) { return u.second.owner == who; });
+  announced_.erase(who);
   waiters_.remove_if([this, who](const waiter& w) {
     if (w.who == who && w.token != 0)
       (void)node_.given_up(w.token);
@@ -212,28 +213,37 @@ void client_requests::on(client_key, const ask_status&, client_reply& out) {
   out.text = node_.status();
 }
 
-bool client_requests::may_upload(std::uint64_t announced, std::uint64_t bytes,
-                                 client_reply& out) const {
-  if (announced > control_upload_bytes_max) {
-    refuse(out, "unfinished uploads of one client may have "
-                  + core::size_text(control_upload_bytes_max)
-                  + " together (control_upload_bytes_max), not "
-                  + core::size_text(announced));
-    return false;
-  }
+std::uint64_t client_requests::reserved_for_others(client_key who) const {
+  std::uint64_t out = 0;
+  for (const auto& [number, u] : uploads_)
+    if (u.owner != who)
+      out += u.total_bytes - u.bytes;
+  for (const auto& [client, bytes] : announced_)
+    if (client != who)
+      out += bytes;
+  return out;
+}
+
+bool client_requests::has_room(std::uint64_t bytes, std::uint64_t reserved,
+                               client_reply& out) const {
   const store::space disk = node_.blobs().room();
-  if (disk.all_bytes > 0 && bytes > disk.to_fill()) {
-    refuse(out,
-           "the disk of this node has too little room: "
-             + core::size_text(disk.free_bytes) + " are free, the upload needs "
-             + core::size_text(bytes) + ", and "
-             + core::size_text(disk.reserve_bytes)
-             + " stay free (store::reserve_bytes_max): make room, or "
-               "upload to another node",
-           reply_code::again_later);
-    return false;
-  }
-  return true;
+  const std::uint64_t room = disk.to_fill();
+  if (disk.all_bytes == 0 || bytes <= room - std::min(room, reserved))
+    return true;
+  refuse(out,
+         "the disk of this node has too little room: "
+           + core::size_text(disk.free_bytes) + " are free, "
+           + (reserved > 0 ? core::size_text(reserved)
+                               + " of them are reserved for other uploads "
+                                 "under way, "
+                           : std::string())
+           + "the upload needs " + core::size_text(bytes) + ", and "
+           + core::size_text(disk.reserve_bytes)
+           + " stay free (store::reserve_bytes_max): make room, "
+           + (reserved > 0 ? "wait until the others have ended, " : "")
+           + "or upload to another node",
+         reply_code::again_later);
+  return false;
 }
 
 void client_requests::on(client_key who, const put_begin& r,
@@ -249,8 +259,19 @@ void client_requests::on(client_key who, const put_begin& r,
     return refuse(out, "too many uploads at a time");
   if (r.total_bytes > store::blob_bytes_max)
     return refuse(out, "larger than a blob may be");
-  if (!may_upload(announced, r.total_bytes, out))
+  if (announced > control_upload_bytes_max)
+    return refuse(out, "unfinished uploads of one client may have "
+                         + core::size_text(control_upload_bytes_max)
+                         + " together (control_upload_bytes_max), not "
+                         + core::size_text(announced));
+  // What it will upload next may be here already, and then needs no room: it counts
+  // only against others, and where these have reserved some.
+  const std::uint64_t reserved = reserved_for_others(who);
+  const std::uint64_t needed =
+    reserved > 0 ? r.total_bytes + r.more_bytes : r.total_bytes;
+  if (!has_room(needed, reserved, out))
     return;
+  announced_[who] = r.more_bytes;
   out.value = ++last_token_;
   uploads_[out.value] = upload{who, node_.blobs().write(), 0, r.total_bytes};
 }
@@ -275,7 +296,7 @@ void client_requests::on(client_key who, const put_chunk& r,
     return refuse(out, "a piece of the upload is out of order");
   }
   // Checked again: others fill the disk, too, and may announce any size.
-  if (!may_upload(0, r.bytes.size(), out)) {
+  if (!has_room(r.bytes.size(), 0, out)) {
     out.code = reply_code::refused;
     uploads_.erase(r.upload);
     return;

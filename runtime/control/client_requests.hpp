@@ -4,6 +4,10 @@
 // A request is answered at once or kept until something happens: an event of a
 // job, a view, the end of a fetch, or a time limit.
 //
+// Room on the disk is reserved for uploads: what a client has announced, and not
+// written yet, no other one gets. So of two models of which the disk has room for one,
+// one is uploaded, and the other one refused before anything of it is written.
+//
 // Threads: one at a time, except that answered() and the end of a fetch come
 //          from any thread and only queue; and serves_follower().
 #pragma once
@@ -96,16 +100,19 @@ private:
   bool is_for_another(client_request& r, core::peer_id& to, client_reply& out);
   bool may_wait(client_key who, client_reply& out) const;
   bool read_events(const ask_events& r, client_reply& out);
-  /// Whether `bytes` more may be written for this client's uploads, which have
-  /// announced `announced` bytes; otherwise `out` has the reason, and says
-  /// again_later if the disk may get room.
-  bool may_upload(std::uint64_t announced, std::uint64_t bytes,
-                  client_reply& out) const;
+  /// Whether `bytes` more may be written to the disk, of which `reserved` bytes are
+  /// for other clients; otherwise `out` has the reason, and says again_later.
+  bool has_room(std::uint64_t bytes, std::uint64_t reserved,
+                client_reply& out) const;
+  /// What all uploads of other clients still need of the disk.
+  std::uint64_t reserved_for_others(client_key who) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
 
   control_handler& node_;
   std::function<void()> wake_;
   std::map<std::uint64_t, upload> uploads_;
+  /// What clients will upload behind those (put_begin::more_bytes).
+  std::map<client_key, std::uint64_t> announced_;
   std::list<waiter> waiters_;
   std::uint64_t last_token_ = 0;
   mutable std::mutex mutex_;                     ///< guards what follows

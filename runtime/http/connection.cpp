@@ -240,6 +240,7 @@ void connection::on_head() {
   auto verdict = host_.gate.check(head, *host_.handler);
   answer_.extra = std::move(verdict.headers);
   answer_.account = head.account;
+  answer_.anthropics = is_anthropics(head.path);
   const bool close = reader_.has_body() || !reader_.keep_alive();
   if (verdict.preflight)
     return send_whole(204, {}, {}, close);

@@ -159,8 +159,9 @@ private:
     std::shared_ptr<answer_box> box; ///< nothing: the server answers itself
     std::vector<http_header> extra;  ///< headers of the gate
     std::shared_ptr<key_account> account; ///< of the client's key; may be null
-    bool head_only = false;               ///< the request is HEAD
-    bool takes_chunks = false;            ///< the client speaks HTTP/1.1
+    bool anthropics = false;   ///< it has its limits in that API's words, too
+    bool head_only = false;    ///< the request is HEAD
+    bool takes_chunks = false; ///< the client speaks HTTP/1.1
     bool stream = false;
     bool in_chunks = false;
     bool last = false;            ///< nothing follows on this connection

@@ -62,10 +62,17 @@ void connection::send(answer_box::taken taken) {
     else
       answer_.stream = true;
     std::ranges::move(answer_.extra, std::back_inserter(head.headers));
-    if (answer_.account)
-      for (auto& [name, value] : answer_.account->headers())
+    const std::time_t now = std::time(nullptr);
+    const auto add = [&](key_account::named_values all) {
+      for (auto& [name, value] : all)
         head.headers.push_back({std::move(name), std::move(value)});
-    output_ += head_text(head, std::time(nullptr));
+    };
+    if (answer_.account) {
+      add(answer_.account->headers());
+      if (answer_.anthropics)
+        add(answer_.account->anthropic_headers(now));
+    }
+    output_ += head_text(head, now);
   }
   if (answer_.stream)
     answer_.stream_bytes = taken.bytes.size();

@@ -33,12 +33,15 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return out;
 }
 
-std::string error_body(std::string_view path, const openai::api_error& error) {
+bool is_anthropics(std::string_view path) {
   constexpr std::string_view messages = "/v1/messages";
-  const bool theirs =
-    path.starts_with(messages)
-    && (path.size() == messages.size() || path[messages.size()] == '/');
-  return theirs ? anthropic::error_json(error) : openai::error_json(error);
+  return path.starts_with(messages)
+         && (path.size() == messages.size() || path[messages.size()] == '/');
+}
+
+std::string error_body(std::string_view path, const openai::api_error& error) {
+  return is_anthropics(path) ? anthropic::error_json(error)
+                             : openai::error_json(error);
 }
 
 std::vector<http_header> error_headers(const openai::api_error& error) {

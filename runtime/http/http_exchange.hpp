@@ -59,8 +59,11 @@ struct http_request {
 /// "a%2Fb+c" -> "a/b+c". @returns nothing if a '%' lacks its two digits
 std::optional<std::string> percent_decoded(std::string_view text);
 
+/// Whether a path is one of Anthropic's API: /v1/messages, or below that.
+bool is_anthropics(std::string_view path);
+
 /// The body of an error, in the words of the API that a path belongs to:
-/// Anthropic's for /v1/messages, else OpenAI's.
+/// Anthropic's, else OpenAI's.
 std::string error_body(std::string_view path, const openai::api_error& error);
 
 /// Its type, and whether and when another try makes sense.

@@ -21,7 +21,10 @@ constexpr const char* cors_max_age = "7200";
 constexpr const char* shown_headers =
   "Retry-After, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
   "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
-  "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens";
+  "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens, "
+  "Anthropic-RateLimit-Requests-Limit, Anthropic-RateLimit-Requests-Remaining, "
+  "Anthropic-RateLimit-Requests-Reset, Anthropic-RateLimit-Tokens-Limit, "
+  "Anthropic-RateLimit-Tokens-Remaining, Anthropic-RateLimit-Tokens-Reset";
 
 bool equal_caseless(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {

@@ -4,6 +4,7 @@
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
+#include "runtime/hub/download_room.hpp"
 #include "runtime/hub/hub_cache.hpp"
 #include "runtime/hub/hub_client.hpp"
 #include "runtime/hub/hub_listing.hpp"
@@ -179,7 +180,7 @@ private:
     to_do_ += missing;
     if (auto made = cache_.make_folders(); !made)
       return made;
-    if (auto room = check_room(files, missing); !room)
+    if (auto room = check_room(files); !room)
       return room;
     for (const hub_file* file : files) {
       if (auto fetched = fetch(*file); !fetched)
@@ -192,26 +193,31 @@ private:
   }
 
   /// Before a download that may take hours.
-  model::status check_room(const std::vector<const hub_file*>& files,
-                           std::uint64_t missing) const {
-    std::uint64_t here = 0; // of earlier downloads
+  model::status check_room(const std::vector<const hub_file*>& files) {
+    download_room::lacking lacking;
     std::error_code error;
     for (const hub_file* file : files) {
+      if (cache_.has_blob(file->hash))
+        continue;
       fs::path part = cache_.blob(file->hash);
-      part += ".incomplete";
-      if (const auto bytes = fs::file_size(part, error); !error)
-        here += std::min<std::uint64_t>(bytes, file->bytes);
+      part += ".incomplete"; // of an earlier download
+      const auto here = fs::file_size(part, error);
+      lacking[file->hash] =
+        file->bytes - (error ? 0 : std::min<std::uint64_t>(here, file->bytes));
     }
-    const std::uint64_t needed = missing - std::min(here, missing);
-    const auto room = fs::space(settings_.cache, error);
-    if (error || needed == 0 || room.available >= needed + reserve_bytes)
-      return model::done{};
+    auto kept = room_.reserve(lacking, [&]() -> model::result<std::uint64_t> {
+      const auto room = fs::space(settings_.cache, error);
+      if (error)
+        return failure{error.message()};
+      return room.available - std::min(room.available, reserve_bytes);
+    });
+    if (kept)
+      return kept;
     return failure{"no room for " + request_.name.repository + " in "
-                   + settings_.cache.string() + ": it needs "
-                   + core::size_text(needed) + ", and "
-                   + core::size_text(room.available)
-                   + " are free: free some, or set HF_HUB_CACHE to a folder on "
-                     "another disk"};
+                   + settings_.cache.string() + ": " + kept.message()
+                   + " besides the " + core::size_text(reserve_bytes)
+                   + " that stay free: free some, or set HF_HUB_CACHE to a "
+                     "folder on another disk"};
   }
 
   model::status fetch(const hub_file& file) {
@@ -228,6 +234,7 @@ private:
             request_.name, listing_.commit, file, cache_, *lock,
             [&](std::uint64_t bytes, bool checking) {
               done_ = before + bytes;
+              room_.lacks(file.hash, file.bytes - std::min(file.bytes, bytes));
               activity_ = checking ? "checking what is here of " : downloading;
             });
           !got)
@@ -235,6 +242,7 @@ private:
       out_.fetched_bytes += file.bytes;
     }
     done_ = before + file.bytes;
+    room_.lacks(file.hash, 0);
     return model::done{};
   }
 
@@ -243,6 +251,7 @@ private:
   const model::watch& told_;
   hub_cache cache_;
   hub_client client_;
+  download_room room_{settings_.cache};
   hub_listing listing_;
   pulled out_;
   std::string activity_ = "asking the hub for ";

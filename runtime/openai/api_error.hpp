@@ -41,6 +41,12 @@ api_error server_error(std::string message);
 /// 503: not now: no model is loaded yet, or the server stops.
 api_error unavailable(std::string message, unsigned retry_after_s);
 
+/// Whether nothing is wrong with the request: at another time, or elsewhere, it
+/// would be answered.
+inline bool is_for_want_of_room(const api_error& error) {
+  return error.status == 429 || error.status == 503;
+}
+
 /// A field that has another name in another API.
 struct field_name {
   std::string_view ours, theirs; ///< "messages", "input"

@@ -40,10 +40,13 @@ void fields(auto&, core::of<ask_status> auto&) {
 /// Begins, continues (in order) and ends the upload of a blob.
 struct put_begin {
   std::uint64_t total_bytes = 0;
+  /// That the client will upload behind this one: room that is kept for it.
+  std::uint64_t more_bytes = 0;
   friend bool operator==(const put_begin&, const put_begin&) = default;
 };
 void fields(auto& v, core::of<put_begin> auto& x) {
   v("total_bytes", x.total_bytes, core::at_most(core::limits::bytes_max));
+  v("more_bytes", x.more_bytes, core::at_most(core::limits::bytes_max));
 }
 
 struct put_chunk {

@@ -330,6 +330,90 @@ BOOST_AUTO_TEST_CASE(a_key_pays_for_prompt_and_answer) {
              != std::string::npos);
 }
 
+/// What is refused for want of room has cost nothing; what has begun has.
+BOOST_AUTO_TEST_CASE(a_key_gets_back_what_a_busy_model_refuses) {
+  const auto account = std::make_shared<runtime::key_account>(
+    "ann", runtime::key_limits{0, 100},
+    [] { return std::chrono::steady_clock::time_point(); });
+  const auto left = [&] { return account->headers()[1].second; };
+  world w;
+  const auto ask = [&](http_question what, const std::string& text) {
+    w.sent.clear();
+    const auto out = std::make_shared<client>("/v1/x", text);
+    out->asked.account = account;
+    caf::anon_send(w.gateway, http_ask{out, what});
+    w.settle();
+    w.prompts_.run_one();
+    w.settle();
+    return out;
+  };
+  const auto end = [&](std::size_t request, core::stream_end why) {
+    const core::serve_request of = w.requests().at(request);
+    w.say(core::serve_news{w.header,
+                           {{of.stream, of.tokens.size(), {}, why, false}}});
+  };
+  const auto refused =
+    ask(http_question::chat, chat("abc")); // and one of the template
+  BOOST_TEST(left() == "96");
+  end(0, core::stream_end::busy);
+  BOOST_TEST(refused->status == 429u);
+  BOOST_TEST(left() == "100");
+  // Of several texts one was refused, after others had begun.
+  const auto some =
+    ask(http_question::completion, R"({"model":"tiny","prompt":"abc","n":2})");
+  BOOST_TEST(left() == "97");
+  const core::serve_request one = w.requests().at(0);
+  w.say(core::serve_news{
+    w.header,
+    {{one.stream, 3, {{'d', -1, {}}}, core::stream_end::none, true}}});
+  BOOST_TEST(left() == "96");
+  end(1, core::stream_end::busy);
+  BOOST_TEST(some->status == 429u);
+  BOOST_TEST(left() == "96");
+  // What is wrong with a request is the client's affair.
+  const auto wrong = ask(http_question::chat, chat("abc"));
+  end(0, core::stream_end::too_long);
+  BOOST_TEST(wrong->status == 400u);
+  BOOST_TEST(left() == "92");
+  // A model that ends before it has answered.
+  const auto late = ask(http_question::chat, chat("abc"));
+  BOOST_TEST(left() == "88");
+  auto v = std::make_shared<core::view>(*w.view_);
+  v->jobs.clear();
+  auto p = std::make_shared<core::plan>();
+  caf::anon_send(w.gateway, runtime::view_changed{v, p});
+  w.settle();
+  BOOST_TEST(late->status == 503u);
+  BOOST_TEST(left() == "92");
+}
+
+/// Of keys, metrics have the names, whatever these are, and nothing else.
+BOOST_AUTO_TEST_CASE(metrics_name_keys_and_show_none) {
+  world w;
+  const auto made = runtime::make_api_key("ann", {1, 0});
+  const auto file = *runtime::api_keys::parse(made.line, "keys");
+  const auto accounts = std::make_shared<runtime::key_accounts>(
+    [] { return std::chrono::steady_clock::time_point(); });
+  const auto ann = accounts->of(*file.find(made.key));
+  BOOST_TEST(!ann->take_request());
+  BOOST_TEST(bool(ann->take_request()));
+  (void)accounts->of({"a\"} 1\nwild_metric{b=\"\\", {}, {1, 1}});
+  const auto page = std::make_shared<client>("/metrics", "");
+  caf::anon_send(w.gateway, http_ask{page, http_question::metrics, accounts});
+  w.settle();
+  const auto has = [&](const std::string& text) {
+    return page->got.find(text) != std::string::npos;
+  };
+  const std::string begin = "\nshoal_key_refused_requests_total{key_name=";
+  BOOST_TEST(has(begin + "\"ann\",limit=\"requests\"} 1\n"));
+  BOOST_TEST(
+    has(begin + "\"a\\\"} 1\\nwild_metric{b=\\\"\\\\\",limit=\"tokens\"} 0"));
+  BOOST_TEST(!has("\nwild_metric"));
+  BOOST_TEST(!has(made.key));
+  BOOST_TEST(!has(made.key.substr(runtime::api_key_prefix.size(), 16)));
+  BOOST_TEST(!has(made.line.substr(4, 16))); // of the hash
+}
+
 BOOST_AUTO_TEST_CASE(prompts_that_wait_are_bounded) {
   world w;
   const std::string prompt(1 << 20, 'x');

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import threading
 import urllib.request
 
 from serving import Endpoint, Serving
@@ -92,6 +93,8 @@ class Manage(Serving):
                      "/models/unload"):
             self.assertEqual(self.refused(403, None, "POST", path, {}),
                              "changes_are_off")
+        self.assertEqual(self.refused(403, None, "DELETE", "/models/loads/1"),
+                         "changes_are_off")
         self.assertEqual(process.end(signal.SIGINT), 0)
 
     def test_pages_of_other_servers(self):
@@ -148,6 +151,102 @@ class Manage(Serving):
             for connection in waiting + asked:
                 connection.close()
 
+    def loads(self):
+        status, answer = self.ask("GET", "/models/loads")
+        self.assertEqual((status, answer["allowed"]), (200, True))
+        return answer["loads"]
+
+    def test_a_load_can_be_cancelled(self):
+        """While it waits for a hub that does not answer."""
+        with socket.create_server(("127.0.0.1", 0)) as hub:
+            self.env |= {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT":
+                         f"http://127.0.0.1:{hub.getsockname()[1]}"}
+            process = self.node("--http-jobs")
+            waiting, asked = {}, []
+            for name in ("org/one", "org/two"):
+                waiting[name] = self.at.connect()
+                waiting[name].request("POST", "/models/load", json.dumps(
+                    {"model": name}), JSON)
+                asked.append(hub.accept()[0])  # it has begun
+            ids = {load["model"]: load["id"] for load in self.loads()}
+            self.assertEqual(ids.keys(), waiting.keys())
+            path = f"/models/loads/{ids['org/one']}"
+            self.assertEqual(self.refused(
+                403, None, "DELETE", path, None,
+                {"Origin": "http://evil.example"}), "origin_not_allowed")
+            self.assertEqual(self.ask("DELETE", path), (
+                202, {"id": ids["org/one"], "ending": True}))
+            answer = waiting["org/one"].getresponse()
+            error = json.loads(answer.read())["error"]
+            self.assertEqual((answer.status, error["code"], error["param"]),
+                             (409, "load_cancelled", "model"))
+            self.assertIn("org/one", error["message"])
+            # It has left nothing, and the other one goes on.
+            other, = self.loads()
+            self.assertEqual((other["model"], other["state"]),
+                             ("org/two", "working"))
+            for gone in (path, "/models/loads/no", "/models/loads/%ff"):
+                self.assertEqual(self.refused(404, None, "DELETE", gone),
+                                 "load_not_found")
+            self.refused(405, None, "DELETE", "/models/loads")
+            # One that has failed is forgotten.
+            self.refused(400, "model", "POST", "/models/load",
+                         {"model": "/no/such"})
+            failed = self.loads()[1]
+            self.assertEqual(failed["state"], "failed")
+            self.assertEqual(self.ask(
+                "DELETE", f"/models/loads/{failed['id']}")[0], 202)
+            self.assertEqual(self.loads(), [other])
+            self.assertEqual(self.ask(
+                "DELETE", f"/models/loads/{other['id']}")[0], 202)
+            self.assertEqual(waiting["org/two"].getresponse().status, 409)
+            self.assertEqual(self.loads(), [])
+            self.assertEqual(self.ask("GET", "/shoal/jobs"), (200, []))
+            self.assertEqual(process.end(signal.SIGINT), 0)
+            for connection in [*waiting.values(), *asked]:
+                connection.close()
+
+    def at_once(self, *requests):
+        """Answers to requests (path, body) that are sent side by side."""
+        answers, begin = [None] * len(requests), threading.Barrier(len(requests))
+
+        def one(i, path, body):
+            begin.wait(DEADLINE_S)
+            answers[i] = self.ask("POST", path, body)
+        threads = [threading.Thread(target=one, args=(i, *request))
+                   for i, request in enumerate(requests)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        return answers
+
+    def test_submissions_side_by_side_take_no_name_twice(self):
+        process = self.node("--http-jobs")
+        answers = self.at_once(*[("/models/load", {
+            "model": str(self.folder / "m"), "as": "tiny"})] * 4)
+        self.assertEqual(sorted(status for status, _ in answers),
+                         [200, 409, 409, 409], answers)
+        for status, answer in answers:
+            if status == 409:
+                self.assertIn('"tiny" is running', answer["error"]["message"])
+        self.assertEqual(self.ask("POST", "/models/unload",
+                                  {"model": "tiny"})[0], 200)
+        answers = self.at_once(*[("/shoal/jobs", {
+            "kind": "train", "run": self.run_text(100000), "name": "fish"})] * 4)
+        self.assertEqual([status for status, _ in answers], [201] * 4, answers)
+        names = {answer["name"] for _, answer in answers}
+        self.assertEqual(len(names), 4, answers)
+        self.assertIn("fish", names)
+        running = [job["name"] for job in self.ask("GET", "/shoal/jobs")[1]
+                   if job["state"] == "running" and job["kind"] == "train"]
+        self.assertEqual(sorted(running), sorted(names))
+        for _, answer in answers:
+            self.assertEqual(self.ask(
+                "POST", f"/shoal/jobs/{answer['id']}/cancel",
+                {"now": True})[0], 202)
+        self.assertEqual(process.end(signal.SIGINT), 0)
+
     def check_load(self):
         status, loaded = self.ask("POST", "/models/load",
                                   {"model": str(self.folder / "m")})
@@ -200,15 +299,18 @@ class Manage(Serving):
             403, None, "GET", "/shoal/status", None,
             {"Host": "evil.example"}), "host_not_allowed")
 
-    def submit(self, steps, **more):
+    def run_text(self, steps):
         text = self.write_text_files()
-        run = (f"[model]\nmodel_type='llama'\nhidden_size=32\n"
+        return (f"[model]\nmodel_type='llama'\nhidden_size=32\n"
                "intermediate_size=64\nnum_hidden_layers=2\n"
                "num_attention_heads=2\nnum_key_value_heads=2\n"
                "vocab_size=256\n"
                f"[data]\npaths=[{json.dumps(str(self.folder / text))}]\n"
                f"[training]\nsteps={steps}\nseq_len=16\nlocal_batch_size=1\n"
                "[checkpoint]\ninterval=5\n")
+
+    def submit(self, steps, **more):
+        run = self.run_text(steps)
         status, job = self.ask("POST", "/shoal/jobs",
                                {"kind": "train", "run": run, **more})
         self.assertEqual(status, 201, job)

@@ -6,6 +6,7 @@ import itertools
 import json
 import pathlib
 import signal
+import socket
 import threading
 
 from page_world import AXE_RUN, Forwarder, PageWorld, axe
@@ -286,6 +287,10 @@ class Page(PageWorld):
                 ".includes('two is ')")
 
     def test_models_are_loaded_and_unloaded(self):
+        hub = socket.create_server(("127.0.0.1", 0))  # it never answers
+        self.addCleanup(hub.close)
+        self.env |= {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT":
+                     f"http://127.0.0.1:{hub.getsockname()[1]}"}
         nodes, at = {}, {}
         for name in ("one", "two", "three"):
             self.begin_node(name, nodes, at,
@@ -304,6 +309,7 @@ class Page(PageWorld):
         self.assertIn("/no/such", b.js(f"return {result}.textContent"))
         b.until("document.querySelector('#loads .bad').textContent"
                 ".includes('/no/such was not loaded')")
+        self.loads_are_cancelled(b, result)
         self.load(b, str(self.folder / "m"), "tiny", stages=2)
         b.until(f"{result}.textContent.startsWith('tiny is uploaded')")
         rows = "document.getElementById('models').rows"
@@ -326,6 +332,19 @@ class Page(PageWorld):
         b.click("#tab-chat")
         b.until("document.getElementById('model').value === 'small'")
         self.a_node_that_only_shows_models(at["three"])
+
+    def loads_are_cancelled(self, b, result):
+        self.load(b, "org/slow")
+        b.until("document.querySelector('#loads [data-model=\"org/slow\"]')")
+        b.js("document.querySelector('#loads [data-model=\"org/slow\"]').focus()")
+        b.keys("Enter")
+        b.until(f"{result}.textContent.includes('org/slow was cancelled')")
+        b.until("!document.getElementById('loads').textContent"
+                ".includes('org/slow')")
+        b.until("document.querySelector('#loads .bad button').textContent"
+                " === 'Dismiss'")
+        b.click("#loads .bad button")
+        b.until("document.getElementById('loads').children.length === 0")
 
     def load(self, b, model, name="", stages=""):
         b.js("""const [model, name, stages] = arguments, $ = (id) =>
@@ -482,9 +501,9 @@ class Page(PageWorld):
                              {"job": jobs[0]["id"], "bytes": 9 ** i}]}
                         for i, (a, b) in enumerate(itertools.permutations(peers, 2))],
                         "more": 3, "silent": [peer["id"] for peer in peers[2:]]},
-                    "loads": [{"model": "/m", "as": NASTY, "activity": "uploading",
+                    "loads": [{"id": "1", "model": "/m", "as": NASTY, "activity": "uploading",
                                "state": "working", "done": 3, "all": 9},
-                              {"model": NASTY, "as": "", "activity": "", "done": 0,
+                              {"id": NASTY, "model": NASTY, "as": "", "activity": "", "done": 0,
                                "all": 0, "state": "failed", "error": NASTY}]},
             jobs, events)
 

@@ -1,6 +1,8 @@
 # tests/apps/serve_keys_test.py -- limits of API keys, as their clients meet them:
 # headers, refusals and metrics, by plain HTTP and by OpenAI's package.
+import datetime
 import json
+import math
 import signal
 
 from serving import Serving
@@ -63,12 +65,20 @@ class Keys(Serving):
         self.assertEqual((status, json.loads(text)["error"]["type"]),
                          (429, "rate_limit_error"))
         self.assertIn(int(headers["retry-after"]), range(1, 21))
-        status, _, text = self.ask("ann", path="/v1/messages", body={
+        status, headers, text = self.ask("ann", path="/v1/messages", body={
             "model": "tiny", "max_tokens": 1,
             "messages": [{"role": "user", "content": "a"}]})
         answer = json.loads(text)
         self.assertEqual((status, answer["type"], answer["error"]["type"]),
                          (429, "error", "rate_limit_error"))
+        begin = "anthropic-ratelimit-requests-"
+        self.assertEqual((headers[begin + "limit"],
+                          headers[begin + "remaining"]), ("3", "0"))
+        reset = datetime.datetime.strptime(
+            headers[begin + "reset"], "%Y-%m-%dT%H:%M:%S%z")
+        after = reset - datetime.datetime.now(datetime.timezone.utc)
+        self.assertIn(math.ceil(after.total_seconds()), range(1, 62))
+        self.assertNotIn("anthropic-ratelimit-tokens-limit", headers)
         # Looking is not counted, and others have limits of their own, or none.
         status, headers, _ = self.ask("ann", "GET", "/v1/models")
         self.assertEqual((status, headers["x-ratelimit-remaining-requests"]),
@@ -124,6 +134,10 @@ class Keys(Serving):
                      if line.startswith(begin)]
             self.assertEqual(found, [f"{begin}{least}"])
         self.assertNotIn('key_name="bob"', text)
+        for line in (self.folder / "keys").read_text("ascii").splitlines():
+            self.assertNotIn(line.split()[1], text)  # its hash
+        for key in self.keys.values():
+            self.assertNotIn(key, text)
 
     def test_a_wrong_limit_is_named(self):
         self.succeed("apikey", "ann", "--file", "keys")
@@ -133,6 +147,9 @@ class Keys(Serving):
                             names=["--api-keys", "keys: line 2",
                                    "tokens_per_minute=N"])
         self.assertNotIn("many", wrong)
+        wrong = self.refuse(2, "apikey", "sk-shoal-77", "--file", "keys",
+                            names=["NAME", "begins as a key does"])
+        self.assertNotIn("77", wrong)
         self.refuse(2, "apikey", "eve", "--file", "keys",
                     "--requests-per-minute", 0,
                     names=["--requests-per-minute"])

@@ -1,6 +1,13 @@
 # tests/apps/serve_openapi_test.py -- /openapi.json of a node: whether it is valid,
 # and whether a node with a model does what it says, by requests that schemathesis
 # makes from it.
+#
+# With more of these, and other ones, in an environment that has schemathesis:
+#
+#   python3 -m venv --system-site-packages VENV; VENV/bin/pip install schemathesis
+#   SHOAL_API_EXAMPLES=60 SHOAL_API_SEED=2 VENV/bin/python \
+#     tests/apps/serve_openapi_test.py build/shoal \
+#     OpenApi.test_the_node_does_what_it_says
 import json
 import os
 import pathlib

@@ -231,6 +231,116 @@ class ServeRules(Serving):
             self.assertEqual(at.post(body, path)[0], 200)
         self.assertEqual(answers(), before + 3)
 
+    def test_the_first_call_ends_an_answer_that_may_have_one(self):
+        """A model that begins calls, and nothing else, as often as it may: the marks
+        of calls are tokens of their own, and the bias of the first one is high."""
+        self.write("marks.toml", TINY_RUN.replace(
+            "[training]", "vocab_size = 258\n\n[training]").replace(
+                "max_position_embeddings = 256",
+                "max_position_embeddings = 2048"))
+        file = self.folder / "m" / "tokenizer.json"
+        tokenizer = json.loads(file.read_text())
+        for i, mark in enumerate(("<tool_call>", "</tool_call>"), 256):
+            tokenizer["model"]["vocab"][mark] = i
+            tokenizer["added_tokens"].append({
+                "id": i, "content": mark, "single_word": False, "lstrip": False,
+                "rstrip": False, "normalized": False, "special": True})
+        config = json.loads(
+            (self.folder / "m" / "tokenizer_config.json").read_text())
+        config["chat_template"] = (
+            "{% for m in messages %}{{ m.content }}{% endfor %}"
+            "{# calls are written as <tool_call> #}")
+        self.succeed("init", "marks.toml", "--out", "m", "--overwrite")
+        file.write_text(json.dumps(tokenizer))
+        file.with_name("tokenizer_config.json").write_text(json.dumps(config))
+        process, at = self.serve("--as", "tiny", "--http", "127.0.0.1:0",
+                                 "--speculate", 4)
+        schemas = {"cook": COOK, "catch": SCHEMA}
+
+        def asked(strict=True, **more):
+            return {"model": "tiny", "max_tokens": 600, "seed": 4,
+                    "logit_bias": {"256": 100}, "tool_choice": "auto",
+                    "messages": [{"role": "user", "content": "Catch."}],
+                    "tools": [{"type": "function", "function": {
+                        "name": name, "parameters": schema, "strict": strict}}
+                        for name, schema in schemas.items()], **more}
+
+        def answered(body):
+            status, answer = at.post(body, CHAT)
+            self.assertEqual(status, 200, answer)
+            choice, = answer["choices"]
+            return choice["message"], choice["finish_reason"], answer["usage"]
+
+        one, finish, usage = answered(asked(parallel_tool_calls=False))
+        self.assertEqual((finish, one["content"]), ("tool_calls", None))
+        call, = one["tool_calls"]
+        name, arguments = (call["function"]["name"],
+                           call["function"]["arguments"])
+        self.valid(arguments, schemas[name])
+        self.assertLess(usage["completion_tokens"], 300)
+        # It goes on with other calls if it may: the first one is the same.
+        many, finish, usage = answered(asked())
+        self.assertGreater(len(many["tool_calls"]), 1)
+        self.assertEqual(many["tool_calls"][0]["function"], call["function"])
+        for each in many["tool_calls"][:-1]:
+            self.valid(each["function"]["arguments"],
+                       schemas[each["function"]["name"]])
+        self.assertEqual((finish, usage["completion_tokens"]), ("length", 600))
+        # Nothing makes a call of what is not strict.
+        none, _, _ = answered(asked(False, parallel_tool_calls=False,
+                                    max_tokens=50))
+        self.assertNotIn("tool_calls", none)
+        self.assertIn("<tool_call>", none["content"])
+        self.assertEqual(self.call_in_stream(at, asked(
+            parallel_tool_calls=False, stream=True)), [name, arguments])
+        # The same in the words of the other APIs.
+        body = asked(parallel_tool_calls=False)
+        tools = [tool["function"] for tool in body["tools"]]
+        status, answer = at.post({
+            "model": "tiny", "input": "Catch.", "max_output_tokens": 600,
+            "seed": 4, "logit_bias": {"256": 100}, "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "tools": [{"type": "function", **tool} for tool in tools]},
+            "/v1/responses")
+        self.assertEqual(status, 200, answer)
+        item, = answer["output"]
+        self.assertEqual((item["type"], item["name"], item["arguments"]),
+                         ("function_call", name, arguments))
+        self.assertIs(answer["parallel_tool_calls"], False)
+        status, answer = at.post({
+            "model": "tiny", "max_tokens": 600, "messages": body["messages"],
+            "seed": 4, "logit_bias": {"256": 100},
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            "tools": [{"name": tool["name"], "strict": True,
+                       "input_schema": tool["parameters"]} for tool in tools]},
+            "/v1/messages")
+        self.assertEqual(status, 200, answer)
+        item, = answer["content"]
+        self.assertEqual((item["type"], item["name"], item["input"]),
+                         ("tool_use", name, json.loads(arguments)))
+        self.assertEqual(answer["stop_reason"], "tool_use")
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
+    def call_in_stream(self, at, body):
+        """Name and arguments of the only call of a stream, which ends with it."""
+        connection = at.connect()
+        connection.request("POST", CHAT, json.dumps(body),
+                           {"Content-Type": "application/json"})
+        name, arguments, finish = "", "", None
+        for line in connection.getresponse():
+            if not line.startswith(b"data: {"):
+                continue
+            choice, = json.loads(line[6:])["choices"]
+            self.assertIsNone(finish)
+            finish = choice["finish_reason"]
+            for part in choice["delta"].get("tool_calls", []):
+                self.assertEqual(part["index"], 0)
+                name += part["function"].get("name") or ""
+                arguments += part["function"].get("arguments", "")
+        connection.close()
+        self.assertEqual(finish, "tool_calls")
+        return [name, arguments]
+
     def test_a_text_goes_on_where_a_dead_peer_left_it(self):
         """Two stages, of which the last one chooses; a stage dies."""
         names = ("one", "two", "three")

@@ -57,13 +57,16 @@ bool answers(const std::string& route, const std::string& path) {
              && route == path.substr(0, brace) + "*");
 }
 
-/// Headers that tell what a key has left.
-json limit_headers() {
+/// Headers that tell what a key has left, in the words of the API of a path.
+json limit_headers(const std::string& path) {
   json out = json::object();
-  for (const char* const which : {"limit", "remaining", "reset"})
-    for (const char* const what : {"requests", "tokens"}) {
-      const std::string name = std::string("x-ratelimit-") + which + "-" + what;
-      out[name] = {{"$ref", "#/components/headers/" + name}};
+  for (const std::string which : {"limit", "remaining", "reset"})
+    for (const std::string what : {"requests", "tokens"}) {
+      std::vector<std::string> names{"x-ratelimit-" + which + "-" + what};
+      if (runtime::is_anthropics(path))
+        names.push_back("anthropic-ratelimit-" + what + "-" + which);
+      for (const std::string& name : names)
+        out[name] = {{"$ref", "#/components/headers/" + name}};
     }
   return out;
 }
@@ -82,6 +85,13 @@ json header_components() {
     add("x-ratelimit-remaining-" + what, "what is left now", count);
     add("x-ratelimit-reset-" + what, "time until all of it is there again",
         time);
+    add("anthropic-ratelimit-" + what + "-limit",
+        "most of them in a minute; only if the API key has that limit", count);
+    add("anthropic-ratelimit-" + what + "-remaining", "what is left now",
+        count);
+    add("anthropic-ratelimit-" + what + "-reset",
+        "when all of it is there again",
+        {{"type", "string"}, {"format", "date-time"}});
   }
   add("retry-after", "seconds after which another try makes sense", count);
   return out;
@@ -140,7 +150,7 @@ json responses(const api_operation& o) {
          ? event_schema(o.other_meaning)
          : json{{"type", "string"}, {"description", o.other_meaning}}}};
   if (o.method != "GET")
-    whole["headers"] = limit_headers();
+    whole["headers"] = limit_headers(o.path);
   json out{{std::to_string(o.status), std::move(whole)}};
   std::vector<unsigned> errors{403, 503};
   errors.insert(errors.end(), o.errors.begin(), o.errors.end());
@@ -156,7 +166,7 @@ json responses(const api_operation& o) {
     one = response(o.error, std::string(runtime::reason_of(status)));
     if (status != 429)
       continue;
-    one["headers"] = limit_headers();
+    one["headers"] = limit_headers(o.path);
     one["headers"]["retry-after"] = {
       {"$ref", "#/components/headers/retry-after"}};
   }

@@ -47,6 +47,9 @@ export const get = async (path, signal) => (await ask(path, {signal})).json();
 export const post = async (path, body) =>
   (await ask(path, {method: 'POST', body})).json().catch(() => ({}));
 
+export const remove = async (path) =>
+  (await ask(path, {method: 'DELETE'})).json().catch(() => ({}));
+
 async function errorOf(response) {
   let message = `the node answered with status ${response.status}`;
   try {

@@ -1,6 +1,6 @@
 // models.js -- the section with the served models: where their stages lie, how far
-// those are that are being loaded; loads and unloads.
-import {get, post, words} from './api.js';
+// those are that are being loaded; loads, cancels and unloads.
+import {get, post, remove, words} from './api.js';
 import {announce, byId, el, show} from './dom.js';
 import {age, bytes} from './format.js';
 
@@ -47,17 +47,24 @@ function row(status, job, allowed) {
       : '-'));
 }
 
-function loadLine(load) {
+function loadLine(load, allowed) {
   const name = load.as && load.as !== load.model ? `${load.model} as ${load.as}`
                                                  : load.model;
+  const button = (text) => (allowed
+    ? el('button', {type: 'button', class: 'small', 'data-load': load.id,
+                    'data-model': name, 'aria-label': `${text} ${name}`, text})
+    : null);
   if (load.state === 'failed')
-    return el('li', {class: 'bad', text: `${name} was not loaded: ${load.error}`});
-  const done = load.state === 'waiting' ? 'waits for the loads before it'
+    return el('li', {class: 'bad'}, `${name} was not loaded: ${load.error} `,
+              button('Dismiss'));
+  if (load.state === 'ending') return el('li', {}, `${name}: ends, since it was cancelled`);
+  const done = load.state === 'waiting' ? 'waits for its turn'
     : load.all ? `${load.activity}: ${Math.round(100 * load.done / load.all)} %`
       : load.done ? `${load.activity}: ${bytes(load.done)}` : load.activity;
   const bar = el('progress', {max: 100, 'aria-label': `Progress of ${name}`,
     value: load.all ? Math.round(100 * load.done / load.all) : null});
-  return el('li', {}, `${name}: ${done}`, load.notice ? ` (${load.notice})` : '', bar);
+  return el('li', {}, `${name}: ${done}`, load.notice ? ` (${load.notice})` : '', bar,
+            ' ', button('Cancel'));
 }
 
 export function makeModels() {
@@ -79,7 +86,7 @@ export function makeModels() {
     byId('models-empty').hidden = models.length + loads.loads.length > 0;
     byId('models-table').hidden = models.length === 0;
     show(byId('models'), models.map((job) => row(status, job, allowed)));
-    show(byId('loads'), loads.loads.map(loadLine));
+    show(byId('loads'), loads.loads.map((load) => loadLine(load, allowed)));
   }
 
   // ---- loading one
@@ -104,6 +111,22 @@ export function makeModels() {
     } catch (error) {
       result.className = 'error';
       result.textContent = `${body.model} was not loaded: ${words(error)}`;
+    }
+    await refresh();
+  });
+
+  // ---- cancelling that
+
+  byId('loads').addEventListener('click', async (event) => {
+    const button = event.target.closest('[data-load]');
+    if (!button) return;
+    const model = button.dataset.model;
+    try {
+      await remove(`/models/loads/${encodeURIComponent(button.dataset.load)}`);
+      announce(`the load of ${model} is cancelled`);
+    } catch (error) {
+      if (error.status !== 404) // else it has just ended
+        byId('models-error').textContent = words(error);
     }
     await refresh();
   });

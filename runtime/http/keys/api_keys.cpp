@@ -77,7 +77,8 @@ bool is_api_key_name(std::string_view name) {
                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                        "0123456789._-";
   return !name.empty() && name.size() <= api_key_name_max
-         && name.find_first_not_of(allowed) == name.npos;
+         && name.find_first_not_of(allowed) == name.npos
+         && !name.starts_with(api_key_prefix);
 }
 
 model::result<api_keys>
@@ -105,7 +106,8 @@ api_keys::parse(std::string_view text, const std::string& source) {
     if (!is_api_key_name(name) || !core::from_hex(digest, e.hash))
       return wrong(
         "is not \"NAME SHA256\": a name of letters, digits, '.', '_' "
-        "and '-', and the 64 hexadecimal digits of a key's SHA-256");
+        "and '-' that does not begin as keys do, and the 64 hexadecimal digits "
+        "of a key's SHA-256");
     if (const std::string what =
           read_limits(trimmed(rest.substr(behind)), e.limits);
         !what.empty())

@@ -59,7 +59,8 @@ private:
   std::vector<api_key> keys_;
 };
 
-/// Whether a key may have this name: letters, digits, '.', '_' and '-'.
+/// Whether a key may have this name: letters, digits, '.', '_' and '-'. Names are in
+/// logs and metrics, so one that begins as a key does may be a key, and is refused.
 bool is_api_key_name(std::string_view name);
 
 struct new_api_key {

@@ -29,8 +29,28 @@ std::string time_text(rate_bucket::seconds time) {
   return out + std::to_string(rest) + "s";
 }
 
+/// "2026-11-27T08:30:00Z": RFC 3339.
+std::string day_time_text(std::time_t at) {
+  std::tm utc{};
+  char text[40] = {};
+  if (::gmtime_r(&at, &utc) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+void add_anthropic(const std::string& what, rate_bucket& of,
+                   rate_bucket::time_point now, std::time_t day_time,
+                   key_account::named_values& to) {
+  const std::string begin = "anthropic-ratelimit-" + what;
+  const double wait = std::ceil(of.full_in(now).count() - rounding);
+  to.emplace_back(begin + "-limit", std::to_string(of.size()));
+  to.emplace_back(begin + "-remaining", std::to_string(of.left(now)));
+  to.emplace_back(begin + "-reset",
+                  day_time_text(day_time + std::time_t(std::max(wait, 0.0))));
+}
+
 void add_headers(const char* what, rate_bucket& of, rate_bucket::time_point now,
-                 std::vector<std::pair<std::string, std::string>>& to) {
+                 key_account::named_values& to) {
   const auto add = [&](const char* which, std::string value) {
     to.emplace_back(std::string("x-ratelimit-") + which + "-" + what,
                     std::move(value));
@@ -72,6 +92,11 @@ rate_bucket::seconds rate_bucket::take(std::uint64_t amount, time_point now) {
 void rate_bucket::owe(std::uint64_t amount, time_point now) {
   refill(now);
   level_ -= double(amount);
+}
+
+void rate_bucket::give_back(std::uint64_t amount, time_point now) {
+  refill(now);
+  level_ = std::min(size_, level_ + double(amount));
 }
 
 key_account::key_account(std::string name, key_limits limits, key_clock now)
@@ -123,15 +148,32 @@ key_account::take_prompt(std::uint64_t tokens) {
   return refusal("tokens", tokens_->size(), wait);
 }
 
+void key_account::give_back(std::uint64_t tokens) {
+  const std::lock_guard guard(mutex_);
+  if (tokens_)
+    tokens_->give_back(tokens, now_());
+}
+
 void key_account::generated(std::uint64_t tokens) {
   const std::lock_guard guard(mutex_);
   if (tokens_)
     tokens_->owe(tokens, now_());
 }
 
-std::vector<std::pair<std::string, std::string>> key_account::headers() const {
+key_account::named_values
+key_account::anthropic_headers(std::time_t now) const {
   const std::lock_guard guard(mutex_);
-  std::vector<std::pair<std::string, std::string>> out;
+  named_values out;
+  if (requests_)
+    add_anthropic("requests", *requests_, now_(), now, out);
+  if (tokens_)
+    add_anthropic("tokens", *tokens_, now_(), now, out);
+  return out;
+}
+
+key_account::named_values key_account::headers() const {
+  const std::lock_guard guard(mutex_);
+  named_values out;
   if (requests_)
     add_headers("requests", *requests_, now_(), out);
   if (tokens_)
@@ -168,6 +210,11 @@ void token_bill::up_to(std::uint64_t tokens) {
   if (account_)
     account_->generated(tokens - charged_);
   charged_ = tokens;
+}
+
+void token_bill::give_back_prompt(std::uint64_t tokens) {
+  if (account_ && charged_ == 0)
+    account_->give_back(tokens);
 }
 
 } // namespace shoal::runtime

@@ -4,7 +4,8 @@
 // refilled evenly. A request takes 1 from the first one. Its prompt is taken from the
 // second one before anything is computed, whole or not at all; what is generated is
 // taken as it comes, also beyond what is there: an answer is never cut off, and what
-// it owes keeps later prompts waiting.
+// it owes keeps later prompts waiting. A prompt of which nothing was computed, since
+// the model had no room for it, is given back.
 //
 // A node counts alone: a key has its limits at each node again.
 //
@@ -18,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,6 +52,8 @@ public:
   seconds take(std::uint64_t amount, time_point now);
   /// Takes it, though it may not be there.
   void owe(std::uint64_t amount, time_point now);
+  /// Of what was taken; it is never more than full.
+  void give_back(std::uint64_t amount, time_point now);
 
 private:
   void refill(time_point now);
@@ -73,10 +77,16 @@ public:
   std::optional<openai::api_error> take_request();
   /// Takes the tokens of a request's prompts. @returns why not
   std::optional<openai::api_error> take_prompt(std::uint64_t tokens);
+  /// Tokens of take_prompt() that were not used.
+  void give_back(std::uint64_t tokens);
   void generated(std::uint64_t tokens);
 
-  /// x-ratelimit-limit-requests and the like: names and values.
-  std::vector<std::pair<std::string, std::string>> headers() const;
+  using named_values = std::vector<std::pair<std::string, std::string>>;
+  /// x-ratelimit-limit-requests and the like, as in OpenAI's API.
+  named_values headers() const;
+  /// anthropic-ratelimit-requests-limit and the like: the same as in Anthropic's API,
+  /// with the time at which all is there again. @param now of the clock of the day
+  named_values anthropic_headers(std::time_t now) const;
   key_refusals refusals() const;
   const key_limits& limits() const noexcept { return limits_; }
 
@@ -119,6 +129,9 @@ public:
   /// The number generated in all. If it is lower than before, they are generated again:
   /// each is charged once.
   void up_to(std::uint64_t tokens);
+  /// The request is refused for want of room: its prompt cost nothing, unless
+  /// something was generated.
+  void give_back_prompt(std::uint64_t tokens);
 
 private:
   std::shared_ptr<key_account> account_;

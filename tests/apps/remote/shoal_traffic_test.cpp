@@ -64,6 +64,19 @@ BOOST_AUTO_TEST_CASE(pairs_of_other_peers_are_known_by_their_own_counts) {
   BOOST_TEST(!between(all, "1", "1"));
 }
 
+BOOST_AUTO_TEST_CASE(of_a_peer_that_lies_only_so_many_links_are_taken) {
+  shoal_traffic t;
+  std::string links;
+  for (std::size_t i = 0; i < shoal_traffic::links_max + 9; ++i)
+    links += (i == 0 ? "" : ",")
+             + (R"({"peer":"x)" + std::to_string(i)
+                + R"(","moved":[{"sent_bytes":1}]})");
+  t.add(status("1", links), seconds(1));
+  BOOST_TEST(t.flows().size() == shoal_traffic::links_max);
+  t.keep_only({"1", "x3"});
+  BOOST_TEST(t.flows().size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(each_flow_says_what_it_is_for) {
   shoal_traffic t;
   t.add(status("1", link("2", 5000, 0)), seconds(1));

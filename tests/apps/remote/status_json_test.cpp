@@ -4,6 +4,7 @@
 #include "runtime/core/text/amounts.hpp" // age_text
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view.hpp"
+#include "runtime/wire/client_messages.hpp" // status_bytes_max
 
 #include <boost/test/unit_test.hpp>
 
@@ -41,6 +42,54 @@ BOOST_AUTO_TEST_CASE(a_missing_value_or_one_of_another_type_is_unknown) {
             "links":[{"moved":[{}],"instead_of":[3]},7],"epoch":-5})"})
     BOOST_TEST_CONTEXT(text)
   tables_of(text);
+}
+
+namespace {
+
+/// `count` empty objects under a key: each gets all its fields.
+std::string made_of_nothing(const std::string& key, std::size_t count) {
+  std::string text = R"({"peers":[],"jobs":[],")" + key + "\":[";
+  if (key == "peers" || key == "jobs")
+    text =
+      (key == "peers" ? R"({"jobs":[],")" : R"({"peers":[],")") + key + "\":[";
+  for (std::size_t i = 0; i < count; ++i)
+    text += i == 0 ? "{}" : ",{}";
+  return text + "]}";
+}
+
+} // namespace
+
+/// An answer of some hundred kilobytes would become a hundred megabytes.
+BOOST_AUTO_TEST_CASE(an_answer_of_too_many_values_is_refused) {
+  for (const char* key : {"peers", "jobs", "links", "other_shoals", "apart"}) {
+    const std::string text = made_of_nothing(key, 60000);
+    BOOST_TEST(text.size() < shoal::runtime::status_bytes_max, key);
+    const auto status = parse_status(text);
+    BOOST_TEST(!status, key);
+    BOOST_TEST(status.message().find(std::to_string(status_values_max))
+                 != std::string::npos,
+               status.message());
+  }
+  std::string nested =
+    R"({"peers":[],"jobs":[],"links":[{"moved":[{"jobs":[{})";
+  for (int i = 0; i < 60000; ++i)
+    nested += ",{}";
+  BOOST_TEST(!parse_status(nested + "]}]}]}"));
+}
+
+/// What has all keys is never refused: no text has room for so much of it.
+BOOST_AUTO_TEST_CASE(the_largest_answer_with_all_keys_is_taken) {
+  for (const char* key : {"peers", "jobs", "links"}) {
+    const auto one = parse_status(made_of_nothing(key, 1));
+    BOOST_TEST_REQUIRE(bool(one), key);
+    const std::size_t bytes = (*one)[key][0].dump().size() + 1;
+    const std::size_t count = shoal::runtime::status_bytes_max / bytes;
+    status_json all = *one;
+    all[key] = std::vector<status_json>(count, (*one)[key][0]);
+    const auto whole = parse_status(all.dump());
+    BOOST_TEST_REQUIRE(bool(whole), key << ": " << count);
+    BOOST_TEST((*whole)[key].size() == count);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(after_a_force_it_is_said_which_shoal_gives_way) {

@@ -72,8 +72,8 @@ struct uploads {
           [&](const client_reply& r) { out = r; });
     return out;
   }
-  bool begins(client_key who, std::uint64_t bytes) {
-    last = ask(who, put_begin{bytes});
+  bool begins(client_key who, std::uint64_t bytes, std::uint64_t more = 0) {
+    last = ask(who, put_begin{bytes, more});
     return last.code == reply_code::ok;
   }
 
@@ -114,6 +114,46 @@ BOOST_FIXTURE_TEST_CASE(a_part_of_the_disk_stays_free, uploads) {
   BOOST_TEST(!begins(1, 1));
   disk.has = {}; // not known: the writer finds out
   BOOST_TEST(begins(1, 11));
+}
+
+/// Of two models of which the disk has room for one, the second one is refused
+/// before anything of it is written.
+BOOST_FIXTURE_TEST_CASE(what_an_upload_still_needs_no_other_one_gets, uploads) {
+  const std::uint64_t mebi = std::uint64_t{1} << 20;
+  disk.has = {150 * mebi, 1000 * mebi, 50 * mebi};
+  BOOST_TEST(begins(1, 4, 56 * mebi));
+  const std::uint64_t upload = last.value;
+  BOOST_TEST(!begins(2, 4, 60 * mebi));
+  for (const char* part : {"150 MiB are free", "56 MiB of them are reserved",
+                           "needs 60 MiB", "wait until the others have ended"})
+    BOOST_TEST(last.text.find(part) != std::string::npos, last.text);
+  BOOST_TEST((last.code == reply_code::again_later));
+  BOOST_TEST(!begins(2, 50 * mebi));   // also without what comes behind it
+  BOOST_TEST(begins(2, 4, 30 * mebi)); // 44 MiB are left
+  BOOST_TEST(begins(1, 40 * mebi, 16 * mebi)); // its own room it has
+  d.forget(2);
+  // What is written is counted by the disk.
+  const std::vector<std::byte> four(4, std::byte{1});
+  ask(1, put_chunk{upload, 0, four});
+  ask(1, put_commit{upload, sha256(four)});
+  BOOST_TEST(begins(3, 44 * mebi - 1));
+  d.forget(3);
+  BOOST_TEST(!begins(3, 44 * mebi + 1));
+  // The last one of its uploads.
+  BOOST_TEST(begins(1, 4));
+  BOOST_TEST(begins(3, 60 * mebi - 4));
+  d.forget(1);
+  d.forget(3);
+  BOOST_TEST(begins(2, 100 * mebi));
+}
+
+/// The bytes that come next may be here already: alone, they are tried.
+BOOST_FIXTURE_TEST_CASE(a_client_alone_may_announce_more_than_the_disk_has,
+                        uploads) {
+  disk.has = {100, 1000, 50};
+  BOOST_TEST(begins(1, 50, 1000));
+  BOOST_TEST(!begins(1, 51));
+  BOOST_TEST(last.text.find("reserved") == std::string::npos, last.text);
 }
 
 BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,

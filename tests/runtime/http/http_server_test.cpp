@@ -295,10 +295,17 @@ BOOST_AUTO_TEST_CASE(a_key_has_its_limit_of_requests) {
   BOOST_TEST(refused.body.find(R"("type":"rate_limit_error")")
              != std::string::npos);
   BOOST_TEST(refused.body.find(ann.key) == std::string::npos);
+  BOOST_TEST(refused.header("anthropic-ratelimit-requests-limit").empty());
   // Anthropic's form, where their clients ask.
-  BOOST_TEST(ask("POST /v1/messages", ann.key)
-               .body.starts_with(
-                 R"({"type":"error","error":{"type":"rate_limit_error")"));
+  const auto theirs = ask("POST /v1/messages", ann.key);
+  BOOST_TEST(theirs.body.starts_with(
+    R"({"type":"error","error":{"type":"rate_limit_error")"));
+  BOOST_TEST(theirs.header("anthropic-ratelimit-requests-limit") == "2");
+  BOOST_TEST(theirs.header("anthropic-ratelimit-requests-remaining") == "0");
+  const std::string reset = theirs.header("anthropic-ratelimit-requests-reset");
+  BOOST_TEST(reset.size() == std::string("2026-11-27T08:30:00Z").size());
+  BOOST_TEST(reset.ends_with("Z"));
+  BOOST_TEST(theirs.header("anthropic-ratelimit-tokens-limit").empty());
   // Looking is free, and others are not concerned.
   const auto looked = ask("GET /now", ann.key);
   BOOST_TEST(looked.status == 200u);

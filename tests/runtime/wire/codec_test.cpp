@@ -227,6 +227,8 @@ BOOST_AUTO_TEST_CASE(a_request_of_a_client_keeps_its_limits) {
   const std::uint64_t most = core::limits::bytes_max;
   BOOST_TEST(!refusal(put_begin{most}));
   BOOST_TEST(refusal(put_begin{most + 1}) == errc::too_large);
+  BOOST_TEST(!refusal(put_begin{1, most}));
+  BOOST_TEST(refusal(put_begin{1, most + 1}) == errc::too_large);
   BOOST_TEST(!refusal(put_chunk{1, most, bytes(blob_chunk_bytes_max)}));
   BOOST_TEST(refusal(put_chunk{1, most + 1, bytes(1)}) == errc::too_large);
   BOOST_TEST(refusal(put_chunk{1, 0, bytes(blob_chunk_bytes_max + 1)})

@@ -36,7 +36,7 @@ client_request random_message::request(std::size_t kind) {
     r.body = ask_status{};
     break;
   case 1:
-    r.body = put_begin{number()};
+    r.body = put_begin{number(), number()};
     break;
   case 2:
     r.body = put_chunk{engine_(), number(), bytes(2000)};

@@ -56,6 +56,18 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_is_named_and_not_shown) {
              == "keys: line 2 has a name that an earlier line has, too");
 }
 
+/// Names are in logs and metrics.
+BOOST_AUTO_TEST_CASE(a_name_that_may_be_a_key_is_none) {
+  BOOST_TEST(is_api_key_name("sk-ann"));
+  BOOST_TEST(!is_api_key_name("sk-shoal-0123"));
+  const auto made = make_api_key("ann");
+  const auto keys =
+    api_keys::parse("sk-shoal-0123" + made.line.substr(3), "keys");
+  BOOST_TEST_REQUIRE(!keys);
+  BOOST_TEST(keys.message().find("keys: line 1") != std::string::npos);
+  BOOST_TEST(keys.message().find("0123") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_key_may_have_limits) {
   const auto keys = api_keys::parse(
     "ann " + digest_of("one") + "\ttokens_per_minute=7 \nbob "

@@ -88,6 +88,19 @@ BOOST_AUTO_TEST_CASE(what_is_generated_may_be_owed) {
   BOOST_TEST(!a.take_prompt(1));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_given_back_may_be_used_again) {
+  auto a = of({0, 60});
+  BOOST_TEST(!a.take_prompt(50));
+  a.give_back(50);
+  BOOST_TEST(!a.take_prompt(60));
+  now += 30s;
+  a.give_back(60); // half of them are back already
+  BOOST_TEST(header(a, "remaining-tokens") == "60");
+  BOOST_TEST(!a.take_prompt(60));
+  BOOST_TEST(bool(a.take_prompt(1)));
+  of({1, 0}).give_back(5); // it has no such limit
+}
+
 BOOST_AUTO_TEST_CASE(a_prompt_that_never_fits_is_not_to_be_tried_again) {
   auto a = of({0, 100});
   const auto never = a.take_prompt(101);
@@ -111,6 +124,28 @@ BOOST_AUTO_TEST_CASE(headers_tell_what_is_left) {
   BOOST_TEST(header(a, "remaining-tokens") == "5988");
   BOOST_TEST(header(a, "reset-tokens") == "120ms");
   BOOST_TEST(of({60, 0}).headers().size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(headers_in_the_words_of_the_other_api) {
+  auto a = of({60, 6000});
+  const auto told = [&] {
+    std::map<std::string, std::string> out;
+    for (const auto& [name, value] : a.anthropic_headers(1709251170))
+      out[name.substr(std::string("anthropic-ratelimit-").size())] = value;
+    return out;
+  };
+  BOOST_TEST(told().size() == 6u);
+  BOOST_TEST(told()["requests-limit"] == "60");
+  BOOST_TEST(told()["requests-remaining"] == "60");
+  BOOST_TEST(told()["requests-reset"] == "2024-02-29T23:59:30Z"); // it is full
+  a.generated(6001);
+  BOOST_TEST(!a.take_request());
+  BOOST_TEST(told()["requests-remaining"] == "59");
+  BOOST_TEST(told()["requests-reset"] == "2024-02-29T23:59:31Z");
+  BOOST_TEST(told()["tokens-limit"] == "6000");
+  BOOST_TEST(told()["tokens-remaining"] == "0");
+  BOOST_TEST(told()["tokens-reset"] == "2024-03-01T00:00:31Z"); // rounded up
+  BOOST_TEST(of({0, 5}).anthropic_headers(0).size() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(long_times_have_hours) {
@@ -148,6 +183,19 @@ BOOST_AUTO_TEST_CASE(a_bill_charges_each_token_once) {
     bill.up_to(tokens);
   BOOST_TEST(header(*a, "remaining-tokens") == "90");
   token_bill(nullptr).up_to(9); // of a key without limits
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_is_given_back_if_nothing_was_generated) {
+  const auto a =
+    std::make_shared<key_account>("ann", key_limits{0, 100}, clock);
+  BOOST_TEST(!a->take_prompt(30));
+  token_bill bill(a);
+  bill.up_to(1);
+  bill.give_back_prompt(30);
+  BOOST_TEST(header(*a, "remaining-tokens") == "69");
+  token_bill(a).give_back_prompt(30);
+  BOOST_TEST(header(*a, "remaining-tokens") == "99");
+  token_bill(nullptr).give_back_prompt(9);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
