@@ -46,6 +46,10 @@ const char* const grammars[] = {
   "root ::= x+\nx ::= \"a\" | \"ab\" | \"b\" y\ny ::= \",\" x \"]\" | \"a\"?",
   "root ::= [ab]{3,7} (\",\" [ab]{2}){0,3}",
   "root ::= \"a\"* \"b\"? | \"[\" (\"a\" | \",\"){2,} \"]\"",
+  // Ambiguous ones:
+  "root ::= \"[\" x \"]\" | \"[\" y \",\" | \"a\"\nx ::= root | \"b\"\n"
+  "y ::= root | \"b\" y?",
+  "root ::= x x?\nx ::= \"[\" x? x? \"]\"? | \"a\" \"b\"*",
 };
 
 BOOST_AUTO_TEST_SUITE(token_masks_of_texts)
@@ -151,6 +155,40 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_meanings_is_lost_and_not_computed) {
       t.allowed(allowed);
   BOOST_TEST(t.lost());
   BOOST_TEST(allowed.empty());
+}
+
+/// Each bracket is of two kinds until it is closed.
+BOOST_AUTO_TEST_CASE(stacks_that_double_with_each_bracket_are_few) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= \"[\" x \"]\" | \"[\" y \",\" | \"a\"\n"
+            "x ::= root | \"b\"\ny ::= root | \"\\\"\""),
+    tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constexpr int depth = 500;
+  for (int k = 0; k != depth; ++k) {
+    t.allowed(allowed);
+    BOOST_REQUIRE(!t.lost());
+    BOOST_TEST(allowed.has(find("[[[[")));
+    BOOST_REQUIRE(t.add(find("[")));
+  }
+  BOOST_REQUIRE(t.add(find("a")));
+  for (int k = 0; k != depth; ++k) {
+    t.allowed(allowed);
+    BOOST_TEST(allowed.has(find("]")));
+    BOOST_TEST(allowed.has(find(",")));
+    BOOST_TEST(!allowed.has(find("a")));
+    BOOST_TEST(!t.may_end());
+    BOOST_REQUIRE(t.add(find(k % 3 == 0 ? "]" : ",")));
+  }
+  BOOST_TEST(t.only_ends());
 }
 
 /// Texts with more stacks than are kept are lost, and not allowed in part.
