@@ -68,6 +68,10 @@ public:
   bool is_open(position at) const { return positions_[at].open; }
   /// Whether it has lost stacks: it, or a position on the way to it.
   bool is_cut(position at) const { return positions_[at].cut; }
+  /// Whether a text may go on from here, and all is known of that.
+  bool is_known(position at) const {
+    return at != nowhere && !positions_[at].cut;
+  }
 
   /// The stacks of a position with the same node on top.
   struct top {

@@ -160,18 +160,18 @@ bool token_masks::compute(node_id top, const token_order& order,
       open = {false};
     }
     const std::size_t before = path.size() + s.work();
-    while (path.size() <= text.size() && path.back() != nowhere) {
+    while (path.size() <= text.size() && s.is_known(path.back())) {
       const bool ended = open.back() || s.is_open(path.back());
       path.push_back(
         s.step(path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       open.push_back(ended);
     }
-    if (!spend(work, path.size() + s.work() - before) || s.is_cut(path.back()))
+    if (!spend(work, path.size() + s.work() - before))
       return false;
     // All tokens with a beginning that is not allowed are alike.
-    const std::uint32_t last =
-      path.back() == nowhere ? order.behind(k, path.size() - 1) : k + 1;
-    if (path.back() != nowhere)
+    const bool known = s.is_known(path.back());
+    const std::uint32_t last = known ? k + 1 : order.behind(k, path.size() - 1);
+    if (known)
       allowed.push_back(order[k]);
     else if (open.back() && !depends.empty() && depends.back().last == k)
       depends.back().last = last;
@@ -235,13 +235,13 @@ bool constrained_text::add_depending(
       }
       before = &text;
       const std::size_t walked = path.size() + stacks_->work();
-      while (path.size() <= text.size() && path.back() != nowhere)
+      while (path.size() <= text.size() && stacks_->is_known(path.back()))
         path.push_back(stacks_->step(
           path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       if (!spend(work, path.size() + stacks_->work() - walked)
-          || stacks_->is_cut(path.back()) || stacks_->bytes() > mask_bytes_max)
+          || stacks_->bytes() > mask_bytes_max)
         return false;
-      if (path.back() == nowhere) {
+      if (!stacks_->is_known(path.back())) {
         k = order.behind(k, path.size() - 1);
         continue;
       }
@@ -254,7 +254,16 @@ bool constrained_text::add_depending(
 bool constrained_text::add(token t) {
   if (t >= by_->tokens().size() || by_->tokens().text(t).empty())
     return false;
-  const position next = stacks_->step(at_, by_->tokens().text(t));
+  const std::string& text = by_->tokens().text(t);
+  position next = stacks_->step(at_, text);
+  // Together the stacks may be too many where each alone is not.
+  if (stacks_->is_cut(next))
+    for (const stacks::top& top : stacks_->tops(at_))
+      if (const position alone = stacks_->step(stacks_->only(top.stack), text);
+          stacks_->is_known(alone)) {
+        next = alone;
+        break;
+      }
   if (next == nowhere)
     return false;
   at_ = next;

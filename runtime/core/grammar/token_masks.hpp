@@ -14,8 +14,9 @@
 //
 // Threads: one at a time. A text may be used on one thread while another one has its
 //          masks, but for allowed().
-// Errors:  a token of no bytes is never allowed. A grammar so ambiguous that its
-//          tokens take more than mask_work_max leaves a text `lost`.
+// Errors:  a token of no bytes is never allowed, nor is one that leads over a limit of
+//          stacks.hpp. A grammar so ambiguous that its tokens take more than
+//          mask_work_max leaves a text `lost`.
 #pragma once
 
 #include "runtime/core/grammar/node_classes.hpp" // class_bytes

@@ -217,6 +217,66 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_stacks_is_lost) {
   }
 }
 
+/// Rules that come after "[", each of which takes a byte.
+std::string wide_rule(const std::string& name, std::size_t count) {
+  std::string out = "\n" + name + " ::= \"[\" (" + name + "0";
+  for (std::size_t k = 1; k != count; ++k)
+    out += " | " + name + std::to_string(k);
+  out += ")";
+  for (std::size_t k = 0; k != count; ++k)
+    out += "\n" + name + std::to_string(k) + " ::= [a] \",\"";
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(a_token_over_the_limit_is_refused_by_itself) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= \"a\" (w | \"b\")" + wide_rule("w", stacks_max + 1)),
+    tokens);
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  t.allowed(allowed);
+  BOOST_TEST(!t.lost());
+  BOOST_TEST(allowed.has(find("a")));
+  BOOST_TEST(allowed.has(find("ab")));
+  BOOST_TEST(!allowed.has(find("a[")));
+  BOOST_REQUIRE(t.add(find("a")));
+  t.allowed(allowed);
+  BOOST_TEST(!t.lost());
+  BOOST_TEST(allowed.has(find("b")));
+  BOOST_TEST(!allowed.has(find("[")));
+}
+
+/// Two readings of a text are too many stacks together, and each alone is not.
+BOOST_AUTO_TEST_CASE(a_text_goes_on_with_one_of_its_readings) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= [a] v | [a] w" + wide_rule("v", stacks_max * 3 / 4)
+            + wide_rule("w", stacks_max * 3 / 4)),
+    tokens);
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  for (const char* next : {"a", "[", "a", ","}) {
+    t.allowed(allowed);
+    BOOST_REQUIRE(!t.lost());
+    BOOST_REQUIRE(allowed.has(find(next)));
+    BOOST_REQUIRE(t.add(find(next)));
+  }
+  BOOST_TEST(t.only_ends());
+}
+
 /// The characters of a string of limited length: each place of it is a node, but
 /// tokens do the same from most.
 BOOST_AUTO_TEST_CASE(places_of_a_counted_part_are_few_classes) {
