@@ -40,9 +40,9 @@ inline constexpr position nowhere = 0;
 
 /// Nodes of a position that take a byte: an object of as many properties that may all
 /// come next has as many.
-inline constexpr std::size_t stacks_max = 1024;
+inline constexpr std::size_t stacks_max = 4096;
 /// Nodes on top, each with one that it may lie on, that are looked at for a byte.
-inline constexpr std::size_t visits_max = 16'384;
+inline constexpr std::size_t visits_max = 32'768;
 
 class stacks {
 public:
