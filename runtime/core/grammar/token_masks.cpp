@@ -55,12 +55,33 @@ std::vector<token> tokens_of(const std::vector<std::string>& texts,
   return out;
 }
 
+/// Tokens whose texts differ, if there are others.
+std::vector<token> different(const std::vector<std::string>& texts,
+                             const std::vector<std::string>& others) {
+  std::vector<token> out;
+  for (token t = 0; t != others.size(); ++t)
+    if (texts[t] != others[t])
+      out.push_back(t);
+  return out;
+}
+
+std::vector<token>
+with_text(const std::vector<std::string>& texts, std::vector<token> tokens) {
+  std::erase_if(tokens, [&](token t) { return texts[t].empty(); });
+  return tokens;
+}
+
 } // namespace
 
-token_list::token_list(std::vector<std::string> texts)
-  : texts_(std::move(texts)),
+token_list::token_list(std::vector<std::string> texts,
+                       std::vector<std::string> first)
+  : texts_(std::move(texts)), first_(std::move(first)),
+    other_first_(different(texts_, first_)),
     few_bytes_(texts_, tokens_of(texts_, 1, class_bytes)),
-    many_bytes_(texts_, tokens_of(texts_, class_bytes + 1, ~std::size_t{0})) {
+    many_bytes_(texts_, tokens_of(texts_, class_bytes + 1, ~std::size_t{0})),
+    by_first_(first_, with_text(first_, other_first_)) {
+  if (other_first_.empty())
+    first_.clear();
 }
 
 bool token_set::empty() const {
@@ -200,16 +221,26 @@ void constrained_text::allowed(token_set& out) {
     if (lost_)
       break;
     const auto found = by_->at(t.node, work);
-    lost_ = !found
-            || !add_depending(found->few_bytes->depends, tokens.few_bytes(),
-                              t.stack, work, out)
-            || !add_depending(found->many_bytes->depends, tokens.many_bytes(),
-                              t.stack, work, out);
+    lost_ = !found;
     if (lost_)
       break;
+    if (const auto& few = found->few_bytes->depends,
+        &many = found->many_bytes->depends;
+        !few.empty() || !many.empty()) {
+      const position here = stacks_->only(t.stack);
+      lost_ = !add_depending(few, tokens.few_bytes(), here, work, out)
+              || !add_depending(many, tokens.many_bytes(), here, work, out);
+    }
     out.add_all(found->few_bytes->allowed);
     for (const token more : found->many_bytes->allowed)
       out.add(more);
+  }
+  if (!begun_ && !lost_) {
+    for (const token t : tokens.other_first())
+      out.remove(t);
+    const token_order& first = tokens.by_first();
+    const token_masks::range all{0, static_cast<std::uint32_t>(first.size())};
+    lost_ = !add_depending({&all, 1}, first, at_, work, out);
   }
   if (lost_)
     out.clear();
@@ -219,10 +250,8 @@ void constrained_text::allowed(token_set& out) {
 /// @returns whether there was work enough
 bool constrained_text::add_depending(
   std::span<const token_masks::range> depends, const token_order& order,
-  std::uint32_t stack, std::size_t& work, token_set& out) {
-  if (depends.empty())
-    return true;
-  std::vector<position> path{stacks_->only(stack)};
+  position from, std::size_t& work, token_set& out) {
+  std::vector<position> path{from};
   const std::string* before = nullptr;
   for (const auto& range : depends)
     for (std::uint32_t k = range.first; k < range.last;) {
@@ -251,10 +280,14 @@ bool constrained_text::add_depending(
   return true;
 }
 
+const std::string& constrained_text::text_of(token t) const {
+  return begun_ ? by_->tokens().text(t) : by_->tokens().first_text(t);
+}
+
 bool constrained_text::add(token t) {
-  if (t >= by_->tokens().size() || by_->tokens().text(t).empty())
+  if (t >= by_->tokens().size() || text_of(t).empty())
     return false;
-  const std::string& text = by_->tokens().text(t);
+  const std::string& text = text_of(t);
   position next = stacks_->step(at_, text);
   // Together the stacks may be too many where each alone is not.
   if (stacks_->is_cut(next))
@@ -267,6 +300,7 @@ bool constrained_text::add(token t) {
   if (next == nowhere)
     return false;
   at_ = next;
+  begun_ = true;
   shrink();
   return true;
 }

@@ -64,21 +64,34 @@ class token_list {
 public:
   /// @param texts of token 0, 1, ...; empty for those that are no text, such as
   ///        the end of a sequence
-  explicit token_list(std::vector<std::string> texts);
+  /// @param first the same of a text's first token, if some differ: decoders leave
+  ///        out a space there
+  explicit token_list(std::vector<std::string> texts,
+                      std::vector<std::string> first = {});
   // Orders refer to the texts.
   token_list(const token_list&) = delete;
   token_list& operator=(const token_list&) = delete;
 
   std::size_t size() const noexcept { return texts_.size(); }
   const std::string& text(token t) const { return texts_[t]; }
+  const std::string& first_text(token t) const {
+    return first_.empty() ? texts_[t] : first_[t];
+  }
+  /// Tokens whose text differs where it is the first one.
+  const std::vector<token>& other_first() const noexcept {
+    return other_first_;
+  }
+  /// Those of them that have a text there, by that.
+  const token_order& by_first() const noexcept { return by_first_; }
   /// Tokens of 1 to class_bytes bytes.
   const token_order& few_bytes() const noexcept { return few_bytes_; }
   /// Those of more.
   const token_order& many_bytes() const noexcept { return many_bytes_; }
 
 private:
-  std::vector<std::string> texts_;
-  token_order few_bytes_, many_bytes_;
+  std::vector<std::string> texts_, first_;
+  std::vector<token> other_first_;
+  token_order few_bytes_, many_bytes_, by_first_;
 };
 
 /// A bit for each token: whether it is allowed.
@@ -86,6 +99,7 @@ class token_set {
 public:
   explicit token_set(std::size_t tokens) : words_((tokens + 63) / 64) {}
   void add(token t) { words_[t / 64] |= std::uint64_t{1} << t % 64; }
+  void remove(token t) { words_[t / 64] &= ~(std::uint64_t{1} << t % 64); }
   bool has(token t) const { return words_[t / 64] >> t % 64 & 1; }
   void add_all(const token_set& other) {
     for (std::size_t i = 0; i != words_.size(); ++i)
@@ -188,13 +202,15 @@ public:
 
 private:
   bool add_depending(std::span<const token_masks::range> depends,
-                     const token_order& order, std::uint32_t stack,
-                     std::size_t& work, token_set& out);
+                     const token_order& order, position from, std::size_t& work,
+                     token_set& out);
+  const std::string& text_of(token t) const;
   void shrink();
 
   std::shared_ptr<token_masks> by_;
   std::unique_ptr<stacks> stacks_;
   position at_ = nowhere;
+  bool begun_ = false; ///< it has a token
   std::size_t bytes_max_ = positions_bytes_max;
   bool lost_ = false;
 };

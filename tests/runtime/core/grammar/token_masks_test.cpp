@@ -277,6 +277,31 @@ BOOST_AUTO_TEST_CASE(a_text_goes_on_with_one_of_its_readings) {
   BOOST_TEST(t.only_ends());
 }
 
+/// Decoders leave out the space before the first word.
+BOOST_AUTO_TEST_CASE(the_first_token_has_a_text_of_its_own) {
+  const auto tokens = std::make_shared<token_list>(
+    std::vector<std::string>{" a", "a", "b", " ", "", "ab"},
+    std::vector<std::string>{"a", "##a", "b", "", "", "ab"});
+  const auto masks =
+    std::make_shared<token_masks>(of_gbnf("root ::= [ab]+ \" a\"?"), tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  const auto shown = [&] {
+    t.allowed(allowed);
+    std::string out;
+    for (token k = 0; k != tokens->size(); ++k)
+      out += allowed.has(k) ? '1' : '0';
+    return out;
+  };
+  BOOST_TEST(shown() == "101001");
+  BOOST_TEST(!t.add(1));
+  BOOST_TEST(!t.add(3));
+  BOOST_REQUIRE(t.add(0));
+  BOOST_TEST(shown() == "111101");
+  BOOST_REQUIRE(t.add(0));
+  BOOST_TEST(t.only_ends());
+}
+
 /// The characters of a string of limited length: each place of it is a node, but
 /// tokens do the same from most.
 BOOST_AUTO_TEST_CASE(places_of_a_counted_part_are_few_classes) {
