@@ -103,56 +103,60 @@ void token_masks::forget() {
 }
 
 void token_masks::count(std::size_t bytes) {
-  if (bytes_ + bytes > node_masks_bytes_max
-      || *counted_ + bytes > all_masks_bytes_max)
-    forget();
   bytes_ += bytes;
   *counted_ += bytes;
 }
 
+void token_masks::of_node::add_to(token_set& out) const {
+  out.add_all(allowed_set);
+  for (const token t : allowed)
+    out.add(t);
+}
+
+std::size_t token_masks::of_node::bytes() const noexcept {
+  constexpr std::size_t entry_bytes = 192;
+  return entry_bytes + allowed.size() * sizeof(token) + allowed_set.bytes()
+         + depends.size() * sizeof(range);
+}
+
 std::optional<token_masks::found>
 token_masks::at(node_id top, std::size_t& work) {
-  constexpr std::size_t entry_bytes = 128;
-  std::vector<token> allowed;
-  auto few = known_classes_.find(classes_[top]);
-  auto many = known_nodes_.find(top);
-  std::unique_ptr<of_class> made_few;
-  if (few == known_classes_.end()) {
-    made_few =
-      std::make_unique<of_class>(of_class{token_set(tokens_->size()), {}});
-    if (!compute(top, tokens_->few_bytes(), work, allowed, made_few->depends))
-      return std::nullopt;
-    for (const token t : allowed)
-      made_few->allowed.add(t);
-  }
-  std::unique_ptr<of_node> made_many;
-  if (many == known_nodes_.end()) {
-    made_many = std::make_unique<of_node>();
-    if (!compute(top, tokens_->many_bytes(), work, made_many->allowed,
-                 made_many->depends))
+  const auto few = known_classes_.find(classes_[top]);
+  const auto many = known_nodes_.find(top);
+  found out{few == known_classes_.end() ? nullptr : few->second.get(),
+            many == known_nodes_.end() ? nullptr : many->second.get()};
+  std::unique_ptr<of_node> made_few, made_many;
+  if (out.few_bytes == nullptr) {
+    made_few = compute(top, tokens_->few_bytes(), work);
+    if (!made_few)
       return std::nullopt;
   }
-  // What is counted may make it forget the other one.
-  std::size_t bytes = 0;
-  if (made_few)
-    bytes += entry_bytes + tokens_->size() / 8
-             + made_few->depends.size() * sizeof(range);
-  if (made_many)
-    bytes += entry_bytes + made_many->allowed.size() * sizeof(token)
-             + made_many->depends.size() * sizeof(range);
+  if (out.many_bytes == nullptr) {
+    made_many = compute(top, tokens_->many_bytes(), work);
+    if (!made_many)
+      return std::nullopt;
+  }
+  const std::size_t bytes =
+    (made_few ? made_few->bytes() : 0) + (made_many ? made_many->bytes() : 0);
   if (bytes > 0
       && (bytes_ + bytes > node_masks_bytes_max
-          || *counted_ + bytes > all_masks_bytes_max)
-      && !(made_few && made_many)) {
+          || *counted_ + bytes > all_masks_bytes_max)) {
+    // The other one is needed yet.
+    if (!made_few)
+      made_few = std::move(few->second);
+    if (!made_many)
+      made_many = std::move(many->second);
     forget();
-    return at(top, work);
   }
-  count(bytes);
-  if (made_few)
-    few = known_classes_.emplace(classes_[top], std::move(made_few)).first;
-  if (made_many)
-    many = known_nodes_.emplace(top, std::move(made_many)).first;
-  return found{few->second.get(), many->second.get()};
+  if (made_few) {
+    count(made_few->bytes());
+    out.few_bytes = (known_classes_[classes_[top]] = std::move(made_few)).get();
+  }
+  if (made_many) {
+    count(made_many->bytes());
+    out.many_bytes = (known_nodes_[top] = std::move(made_many)).get();
+  }
+  return out;
 }
 
 namespace {
@@ -166,11 +170,15 @@ bool spend(std::size_t& left, std::size_t work) {
 
 } // namespace
 
-/// @returns whether there was work enough
-bool token_masks::compute(node_id top, const token_order& order,
-                          std::size_t& work, std::vector<token>& allowed,
-                          std::vector<range>& depends) const {
-  stacks s(grammar_);
+/// @returns null if there was too little work
+std::unique_ptr<token_masks::of_node>
+token_masks::compute(node_id top, const token_order& order, std::size_t& work) {
+  auto out = std::make_unique<of_node>();
+  std::vector<token>& allowed = out->allowed;
+  std::vector<range>& depends = out->depends;
+  if (!walked_ || walked_->bytes() > walked_bytes_max)
+    walked_.emplace(grammar_);
+  stacks& s = *walked_;
   std::vector<position> path{s.on_unknown(top)}; // after each byte
   std::vector<bool> open{false}; // some text before has ended the rule
   for (std::uint32_t k = 0; k < order.size();) {
@@ -188,7 +196,7 @@ bool token_masks::compute(node_id top, const token_order& order,
       open.push_back(ended);
     }
     if (!spend(work, path.size() + s.work() - before))
-      return false;
+      return nullptr;
     // All tokens with a beginning that is not allowed are alike.
     const bool known = s.is_known(path.back());
     const std::uint32_t last = known ? k + 1 : order.behind(k, path.size() - 1);
@@ -204,7 +212,15 @@ bool token_masks::compute(node_id top, const token_order& order,
     path.resize(std::min<std::size_t>(path.size(), order.shared(k) + 1));
     open.resize(path.size());
   }
-  return true;
+  if (allowed.size() * sizeof(token) > tokens_->size() / 8) {
+    out->allowed_set = token_set(tokens_->size());
+    for (const token t : allowed)
+      out->allowed_set.add(t);
+    allowed = {};
+  }
+  allowed.shrink_to_fit();
+  depends.shrink_to_fit();
+  return out;
 }
 
 constrained_text::constrained_text(std::shared_ptr<token_masks> by)
@@ -231,9 +247,8 @@ void constrained_text::allowed(token_set& out) {
       lost_ = !add_depending(few, tokens.few_bytes(), here, work, out)
               || !add_depending(many, tokens.many_bytes(), here, work, out);
     }
-    out.add_all(found->few_bytes->allowed);
-    for (const token more : found->many_bytes->allowed)
-      out.add(more);
+    found->few_bytes->add_to(out);
+    found->many_bytes->add_to(out);
   }
   if (!begun_ && !lost_) {
     for (const token t : tokens.other_first())

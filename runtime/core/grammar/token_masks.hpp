@@ -102,8 +102,11 @@ public:
   void remove(token t) { words_[t / 64] &= ~(std::uint64_t{1} << t % 64); }
   bool has(token t) const { return words_[t / 64] >> t % 64 & 1; }
   void add_all(const token_set& other) {
-    for (std::size_t i = 0; i != words_.size(); ++i)
+    for (std::size_t i = 0; i != other.words_.size(); ++i)
       words_[i] |= other.words_[i];
+  }
+  std::size_t bytes() const noexcept {
+    return words_.size() * sizeof words_[0];
   }
   void clear() { std::fill(words_.begin(), words_.end(), 0); }
   bool empty() const;
@@ -129,6 +132,8 @@ inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
 inline constexpr std::size_t mask_work_max = 16'000'000;
 /// Memory of positions while that is done.
 inline constexpr std::size_t mask_bytes_max = std::size_t{64} << 20;
+/// What of these is kept for the next masks of the same grammar.
+inline constexpr std::size_t walked_bytes_max = std::size_t{1} << 20;
 
 /// A grammar with a vocabulary; texts share it.
 class token_masks {
@@ -150,18 +155,17 @@ public:
   struct range {
     std::uint32_t first = 0, last = 0; ///< indices [first, last)
   };
-  /// Tokens of few bytes from a node, whatever the stack below.
-  struct of_class {
-    token_set allowed;
-    std::vector<range> depends;
-  };
-  /// The same of those of many bytes.
+  /// Tokens of an order from a node, whatever the stack below.
   struct of_node {
-    std::vector<token> allowed;
+    std::vector<token> allowed; ///< or, if that is smaller:
+    token_set allowed_set{0};
     std::vector<range> depends;
+
+    void add_to(token_set& out) const;
+    std::size_t bytes() const noexcept;
   };
   struct found {
-    const of_class* few_bytes = nullptr;
+    const of_node* few_bytes = nullptr;
     const of_node* many_bytes = nullptr;
   };
   /// @param work that may be done, less what is done
@@ -169,15 +173,16 @@ public:
   std::optional<found> at(node_id top, std::size_t& work);
 
 private:
-  bool compute(node_id top, const token_order& order, std::size_t& work,
-               std::vector<token>& allowed, std::vector<range>& depends) const;
+  std::unique_ptr<of_node>
+  compute(node_id top, const token_order& order, std::size_t& work);
   void count(std::size_t bytes);
   void forget();
 
   grammar grammar_;
   std::shared_ptr<const token_list> tokens_;
   std::vector<node_id> classes_;
-  std::unordered_map<node_id, std::unique_ptr<of_class>> known_classes_;
+  std::optional<stacks> walked_; ///< steps of the last masks that were computed
+  std::unordered_map<node_id, std::unique_ptr<of_node>> known_classes_;
   std::unordered_map<node_id, std::unique_ptr<of_node>> known_nodes_;
   std::size_t bytes_ = 0;
   shared_count counted_;
