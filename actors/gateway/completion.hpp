@@ -126,6 +126,7 @@ private:
   openai::completion_head head_;
   bool chat_;                    ///< answers are parsed
   openai::answer_format format_; ///< of a chat's answer
+  bool ruled_ = false;           ///< its text keeps to a rule
   std::uint64_t seed_ = 0;       ///< of the first choice
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;
