@@ -13,7 +13,7 @@ namespace shoal::core::grammar {
 namespace {
 
 /// Whether nothing but the end of the rule follows.
-bool only_ends(const node& n) {
+bool only_returns(const node& n) {
   return n.ends && n.bytes.empty() && n.rules.empty();
 }
 
@@ -130,7 +130,7 @@ void stacks::take_bytes(node_id node, stack_set below) {
 void stacks::call(const rule_edge& e, stack_set from) {
   const std::size_t before = called_.size();
   // A rule that is the last thing of its caller returns to the caller's.
-  if (!only_ends(grammar_->nodes[e.to])) {
+  if (!only_returns(grammar_->nodes[e.to])) {
     if (visit())
       called_.add(e.rule, push(e.to, from));
   } else {
