@@ -62,6 +62,9 @@ public:
   std::string offer(const runtime::offer_checkpoint&) override {
     return refusal;
   }
+  void left_behind(std::vector<core::blob_digest> blobs) override {
+    left.insert(left.end(), blobs.begin(), blobs.end());
+  }
   void fetch(const core::blob_digest&,
              std::function<void(std::error_code)>) override {
     ++asked;
@@ -72,6 +75,7 @@ public:
   std::string status_text;
   std::string refusal;
   std::string late_text;
+  std::vector<core::blob_digest> left;  ///< by clients without a job
   std::vector<std::uint64_t> abandoned; ///< tokens whose clients have given up
   std::vector<std::uint64_t> tokens; ///< of requests that wait for a view or a
                                      ///< peer
