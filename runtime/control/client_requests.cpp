@@ -6,6 +6,7 @@
 #include "runtime/jobs/job_journal.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace shoal::runtime {
 
@@ -256,12 +257,18 @@ std::uint64_t client_requests::reserved_for_others(client_key who) const {
   return out;
 }
 
+std::uint64_t client_requests::room_left(std::uint64_t reserved) const {
+  const store::space disk = node_.blobs().room();
+  if (disk.all_bytes == 0)
+    return std::numeric_limits<std::uint64_t>::max();
+  return disk.to_fill() - std::min(disk.to_fill(), reserved);
+}
+
 bool client_requests::has_room(std::uint64_t bytes, std::uint64_t reserved,
                                client_reply& out) const {
-  const store::space disk = node_.blobs().room();
-  const std::uint64_t room = disk.to_fill();
-  if (disk.all_bytes == 0 || bytes <= room - std::min(room, reserved))
+  if (bytes <= room_left(reserved))
     return true;
+  const store::space disk = node_.blobs().room();
   refuse(out,
          "the disk of this node has too little room: "
            + core::size_text(disk.free_bytes) + " are free, "
@@ -297,13 +304,20 @@ void client_requests::on(client_key who, const put_begin& r,
                          + " together (control_upload_bytes_max), not "
                          + core::size_text(announced));
   // What it will upload next may be here already, and then needs no room: it counts
-  // only against others, and where these have reserved some.
+  // only against others, where these have reserved some, and only at first.
   const std::uint64_t reserved = reserved_for_others(who);
+  const auto own_room = announced_.find(who);
+  const bool is_first = own_room == announced_.end();
   const std::uint64_t needed =
-    reserved > 0 ? r.total_bytes + r.more_bytes : r.total_bytes;
+    is_first && reserved > 0 ? r.total_bytes + r.more_bytes : r.total_bytes;
   if (!has_room(needed, reserved, out))
     return;
-  announced_[who] = r.more_bytes;
+  std::uint64_t kept = is_first ? room_left(reserved) : own_room->second;
+  kept -= std::min(kept, r.total_bytes);
+  if (r.more_bytes > 0)
+    announced_[who] = std::min(kept, r.more_bytes);
+  else
+    announced_.erase(who);
   out.value = ++last_token_;
   uploads_[out.value] = upload{who, node_.blobs().write(), 0, r.total_bytes};
 }

@@ -6,7 +6,10 @@
 //
 // Room on the disk is reserved for uploads: what a client has announced, and not
 // written yet, no other one gets. So of two models of which the disk has room for one,
-// one is uploaded, and the other one refused before anything of it is written.
+// one is uploaded, and the other one refused before anything of it is written. What a
+// client announces may be in the store already: so a client that is alone is tried,
+// keeps the room that there was when it began, and is refused later only for the upload
+// that it begins.
 //
 // Threads: one at a time, except that answered() and the end of a fetch come
 //          from any thread and only queue; and serves_follower().
@@ -114,6 +117,8 @@ private:
   /// for other clients; otherwise `out` has the reason, and says again_later.
   bool has_room(std::uint64_t bytes, std::uint64_t reserved,
                 client_reply& out) const;
+  /// Without those reserved bytes; of a disk that is not known, all that one may have.
+  std::uint64_t room_left(std::uint64_t reserved) const;
   /// What all uploads of other clients still need of the disk.
   std::uint64_t reserved_for_others(client_key who) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
@@ -124,7 +129,8 @@ private:
   control_handler& node_;
   std::function<void()> wake_;
   std::map<std::uint64_t, upload> uploads_;
-  /// What clients will upload behind those (put_begin::more_bytes).
+  /// What is kept for uploads of clients behind those: of put_begin::more_bytes as
+  /// much as there was room for when they announced it.
   std::map<client_key, std::uint64_t> announced_;
   std::map<client_key, committed_blobs> committed_;
   std::list<waiter> waiters_;

@@ -172,6 +172,34 @@ BOOST_FIXTURE_TEST_CASE(a_client_alone_may_announce_more_than_the_disk_has,
   BOOST_TEST(last.text.find("reserved") == std::string::npos, last.text);
 }
 
+/// It was refused midway as soon as another client had reserved some bytes; and it
+/// kept all others out, as long as it went on.
+BOOST_FIXTURE_TEST_CASE(who_was_admitted_alone_keeps_the_room_there_was,
+                        uploads) {
+  disk.has = {100, 1000, 50};
+  BOOST_TEST(begins(1, 10, 1000));
+  const std::uint64_t first = last.value;
+  BOOST_TEST(!begins(2, 1)); // 40 bytes are kept for what is behind
+  // Most of it is in the store already, so that nothing is used up.
+  const auto ends = [&](std::uint64_t upload, std::size_t bytes, int of) {
+    const std::vector<std::byte> all(bytes, std::byte(of));
+    ask(1, put_chunk{upload, 0, all});
+    ask(1, put_commit{upload, sha256(all)});
+  };
+  ends(first, 10, 0);
+  BOOST_TEST(begins(1, 20, 980));
+  ends(last.value, 20, 1);
+  BOOST_TEST(begins(1, 10, 970));
+  ends(last.value, 10, 2);
+  BOOST_TEST(!begins(2, 25, 16));
+  BOOST_TEST(begins(2, 25, 15));
+  BOOST_TEST(begins(1, 10, 960));
+  ends(last.value, 10, 3);
+  BOOST_TEST(!begins(1, 11, 949)); // for want of room for the upload itself
+  BOOST_TEST(last.text.find("needs 11 B") != std::string::npos, last.text);
+  BOOST_TEST(begins(1, 10));
+}
+
 BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,
                         uploads) {
   BOOST_TEST_REQUIRE(begins(1, 8));
