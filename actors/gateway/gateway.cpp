@@ -522,8 +522,11 @@ private:
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
-    if (!r.answer->begin())
-      return counted_.ended(model->name(), {ended_request::client_gone});
+    if (!r.answer->begin()) {
+      const bool refused = r.answer->status() != 200;
+      return log(r, refused ? r.answer->status() : ended_request::client_gone,
+                 refused ? "429: too many streams" : "the client has gone");
+    }
     if (max_tokens == 0 && !r.answer->wants_scores()
         && wishes.pooled == core::pooling::none) {
       r.answer->finish_at_once();
