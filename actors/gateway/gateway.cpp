@@ -523,9 +523,9 @@ private:
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
     if (!r.answer->begin()) {
-      const bool refused = r.answer->status() != 200;
-      return log(r, refused ? r.answer->status() : ended_request::client_gone,
-                 refused ? "429: too many streams" : "the client has gone");
+      const unsigned status = r.answer->status(); // 429, if it was refused
+      return counted_.ended(
+        model->name(), {status == 200 ? ended_request::client_gone : status});
     }
     if (max_tokens == 0 && !r.answer->wants_scores()
         && wishes.pooled == core::pooling::none) {
