@@ -2,6 +2,7 @@
 #include "apps/manage/model_submission.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "apps/manage/job_guard.hpp"
 #include "apps/manage/passed_upload.hpp"
 #include "apps/manage/served_description.hpp"
 #include "apps/remote/found_job.hpp"
@@ -102,10 +103,17 @@ model::status model_submission::send_folder(runtime::client& client) {
     return sent;
   if (!passes_)
     return model::done{};
+  job_guard guard(client, job_);
   auto sent = passed->weights([this] { return waits_for_room(); }, told);
-  if (!sent)
-    static_cast<void>(client.stop_job(job_, false));
-  return sent;
+  if (sent) {
+    guard.release();
+    return sent;
+  }
+  const std::string runs = guard.stop();
+  if (runs.empty())
+    return sent;
+  host_.say(runs);
+  return failure{sent.message() + "; " + runs};
 }
 
 /// Tells how far the upload is.

@@ -57,7 +57,11 @@ public:
     abandoned.push_back(token);
     return late_text;
   }
-  std::string stop_job(core::job_id, bool) override { return refusal; }
+  std::string stop_job(core::job_id job, bool) override {
+    if (refusal.empty())
+      stopped.push_back(job);
+    return refusal;
+  }
   std::string wait_no_longer(core::job_id) override { return refusal; }
   std::string offer(const runtime::offer_checkpoint&) override {
     return refusal;
@@ -75,6 +79,7 @@ public:
   std::string status_text;
   std::string refusal;
   std::string late_text;
+  std::vector<core::job_id> stopped;
   std::vector<core::blob_digest> left;  ///< by clients without a job
   std::vector<std::uint64_t> abandoned; ///< tokens whose clients have given up
   std::vector<std::uint64_t> tokens; ///< of requests that wait for a view or a
