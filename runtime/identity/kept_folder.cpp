@@ -117,4 +117,10 @@ void remove_empty_kept_folders(const fs::path& parent) {
       static_cast<void>(remove_if_empty(folder));
 }
 
+void remove_empty_kept_folders() {
+  std::error_code error;
+  if (const auto parent = fs::temp_directory_path(error); !error)
+    remove_empty_kept_folders(parent);
+}
+
 } // namespace shoal::runtime
