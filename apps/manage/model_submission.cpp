@@ -31,20 +31,6 @@ namespace {
 constexpr std::chrono::seconds room_said_after{10};
 constexpr std::chrono::seconds room_asked_within{1};
 
-model::status get(runtime::client& client, const core::blob_digest& digest,
-                  std::size_t bytes_max, std::vector<std::byte>& out) {
-  const auto error =
-    client.get_blob(digest, [&](std::span<const std::byte> piece) {
-      if (out.size() + piece.size() > bytes_max)
-        return std::make_error_code(std::errc::file_too_large);
-      out.insert(out.end(), piece.begin(), piece.end());
-      return std::error_code();
-    });
-  if (error)
-    return failure{client.text()};
-  return model::done{};
-}
-
 } // namespace
 
 model::status model_submission::read_folder() {
@@ -181,6 +167,23 @@ model_submission::find_followed(runtime::client& client) {
     return failure{"the checkpoint of step " + std::to_string(out.step)
                    + " of job " + out.name + ": " + read.message()};
   return out;
+}
+
+model::status
+model_submission::get(runtime::client& client, const core::blob_digest& digest,
+                      std::size_t bytes_max, std::vector<std::byte>& out) {
+  const auto error = client.get_blob(
+    digest,
+    [&](std::span<const std::byte> piece) {
+      if (out.size() + piece.size() > bytes_max)
+        return std::make_error_code(std::errc::file_too_large);
+      out.insert(out.end(), piece.begin(), piece.end());
+      return std::error_code();
+    },
+    [this] { return host_.goes_on(); });
+  if (error)
+    return failure{client.text()};
+  return model::done{};
 }
 
 model::status
