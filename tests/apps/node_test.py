@@ -48,10 +48,6 @@ class Node(World):
         self.assertEqual(again.end(signal.SIGTERM), 0, again.lines)
         self.assertFalse(list(self.folder.rglob("control.sock")))
 
-    def test_a_node_needs_no_folder_for_temporary_files(self):
-        self.env["TMPDIR"] = "/no/such"
-        self.assertEqual(self.ready("--name", "one").end(signal.SIGTERM), 0)
-
     def test_a_killed_node_leaves_its_directory_usable(self):
         self.ready("--name", "one").end(signal.SIGKILL)
         self.assertEqual(self.ready("--name", "one").end(signal.SIGTERM), 0)
