@@ -107,8 +107,13 @@ bool completion::begin() {
     return true;
   if (!exchange_->begin_stream(200,
                                {{"Content-Type", std::string(openai::sse_type)},
-                                {"Cache-Control", "no-cache"}}))
+                                {"Cache-Control", "no-cache"}})) {
+    if (exchange_->has_refused_stream()) {
+      status_ = 429;
+      bill_.give_back_prompt(used_.prompt_tokens);
+    }
     return false;
+  }
   begun_ = true;
   const bool tells = request_.echo || request_.return_token_ids || chat_;
   if (!tells || skip_ > 0 || wants_scores())

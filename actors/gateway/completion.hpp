@@ -48,7 +48,7 @@ public:
   runtime::http_exchange& exchange() noexcept { return *exchange_; }
 
   /// Begins the answer, if it is a stream of events. @returns false: the client
-  /// is gone, or was refused
+  /// is gone; or there are too many streams, so that it was refused: then status() is 429
   bool begin();
 
   /// Another version of the model goes on with it from the start, if the client has

@@ -14,7 +14,6 @@
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_table.hpp"
 #include "runtime/files/posix.hpp"
-#include "runtime/files/temporary_folder.hpp"
 #include "runtime/host/host_limits.hpp"
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/identity.hpp" // check_secret
@@ -373,7 +372,7 @@ int run_node(node_options o) {
     }
   }
   // Of commands that were killed, or whose checkpoint was moved away.
-  runtime::remove_empty_kept_folders(runtime::temporary_folder());
+  runtime::remove_empty_kept_folders();
   // Before the others, which say things until they end.
   printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
                         || o.slurm || !o.join_token.empty());

@@ -574,7 +574,7 @@ int run_train(const train_options& o) {
     return exit_usage;
   }
   // Of commands that were killed, or whose checkpoint was moved away.
-  runtime::remove_empty_kept_folders(runtime::temporary_folder());
+  runtime::remove_empty_kept_folders();
   training run(all);
   all.run.download.goes_on = [&run] { return !run.interrupted(); };
   return run.run();

@@ -5,8 +5,10 @@
 
 #include <stdlib.h> // mkdtemp
 #include <sys/file.h>
+#include <unistd.h> // rmdir
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 namespace shoal::runtime {
@@ -15,8 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Another process may remove the new folder before it is locked: it is empty.
-constexpr int tries_max = 5;
+/// Another process may look into the new folder before it is locked, and remove it: it
+/// is empty. That takes it some microseconds.
+constexpr int tries_max = 100;
 
 posix::descriptor open_folder(const fs::path& folder) {
   return posix::descriptor(
@@ -25,6 +28,12 @@ posix::descriptor open_folder(const fs::path& folder) {
 
 bool lock(const posix::descriptor& folder) {
   return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+/// The same of a new folder. @returns false: another process has it, so it may be about
+/// to remove it; true also where folders cannot be locked
+bool lock_new(const posix::descriptor& folder) {
+  return lock(folder) || (folder && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 bool same_folder(const posix::descriptor& opened, const fs::path& folder) {
@@ -69,9 +78,10 @@ held_folder make_kept_folder(const fs::path& parent, const std::string& note) {
     if (!::mkdtemp(path.data()))
       return {};
     held_folder out{path, open_folder(path)};
-    static_cast<void>(lock(out.lock));
-    if (!out.lock || !same_folder(out.lock, out.path))
+    if (!lock_new(out.lock) || !same_folder(out.lock, out.path)) {
+      ::rmdir(path.c_str()); // it is empty; or it has gone
       continue;
+    }
     static_cast<void>(model::write_file(out.path / kept_note, note));
     return out;
   }
@@ -105,6 +115,12 @@ void remove_empty_kept_folders(const fs::path& parent) {
   for (const fs::path& folder : list(parent))
     if (is_kept(folder) && is_mine(folder))
       static_cast<void>(remove_if_empty(folder));
+}
+
+void remove_empty_kept_folders() {
+  std::error_code error;
+  if (const auto parent = fs::temp_directory_path(error); !error)
+    remove_empty_kept_folders(parent);
 }
 
 } // namespace shoal::runtime

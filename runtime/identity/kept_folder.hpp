@@ -42,5 +42,7 @@ std::error_code remove_if_empty(const std::filesystem::path& folder);
 
 /// Removes the empty ones of this user.
 void remove_empty_kept_folders(const std::filesystem::path& parent);
+/// The same in the temporary directory; where there is none, there is nothing to do.
+void remove_empty_kept_folders();
 
 } // namespace shoal::runtime

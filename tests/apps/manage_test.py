@@ -196,7 +196,9 @@ class Manage(Serving):
             self.assertEqual(failed["state"], "failed")
             self.assertEqual(self.ask(
                 "DELETE", f"/models/loads/{failed['id']}")[0], 202)
-            self.assertEqual(self.loads(), [other])
+            left, = self.loads()
+            self.assertEqual((left["id"], left["model"]),
+                             (other["id"], "org/two"))
             self.assertEqual(self.ask(
                 "DELETE", f"/models/loads/{other['id']}")[0], 202)
             self.assertEqual(waiting["org/two"].getresponse().status, 409)

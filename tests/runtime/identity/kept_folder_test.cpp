@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include <fstream>
+#include <thread>
+#include <vector>
 
 using namespace shoal::runtime;
 namespace fs = std::filesystem;
@@ -42,6 +44,23 @@ BOOST_AUTO_TEST_CASE(a_new_folder_has_its_note_and_is_in_use) {
   BOOST_TEST(bool(remove_if_empty(held.path)));
   remove_empty_kept_folders(t.path);
   BOOST_TEST(fs::exists(held.path));
+}
+
+/// A node that starts looks at each folder, also at one that was made just now.
+BOOST_AUTO_TEST_CASE(a_folder_is_held_whoever_looks_while_it_is_made) {
+  const temporary t;
+  std::jthread looks([&](const std::stop_token& stop) {
+    while (!stop.stop_requested())
+      remove_empty_kept_folders(t.path);
+  });
+  std::vector<held_folder> all;
+  for (int i = 0; i < 200; ++i)
+    all.push_back(make_kept_folder(t.path, "/out\n"));
+  looks = {};
+  for (const held_folder& held : all) {
+    BOOST_TEST(fs::exists(held.path / kept_note));
+    BOOST_TEST((state_of_kept(held.path) == kept_state::in_use));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_folder_that_nobody_holds_is_removed) {
