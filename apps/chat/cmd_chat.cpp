@@ -188,6 +188,7 @@ private:
   int run_terminal() {
     std::filesystem::path history = data_dir_of(o_.at);
     try {
+      runtime::mend_data_dir(history);
       runtime::make_private_dir(history);
     } catch (const std::exception& e) {
       screen_.note(std::string("no history: ") + e.what());

@@ -32,6 +32,11 @@ class Doctor(World):
         node, = self.nodes(1)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def test_a_new_data_directory_is_private(self):
+        folder = self.folder / "data" / "new"
+        self.doctor("--data-dir", folder)
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+
     def left(self):
         """What it finds in this test's folder; the machine may have more."""
         return [t for t in self.doctor() if str(self.folder) in t
