@@ -222,7 +222,8 @@ submit_model(runtime::client& client, const serve_options& o, model_load& load,
     return wrong("\"" + core::shown(o.model.string())
                  + "\" must be an absolute path: it is read on the node");
   } else if (auto sent = model.send_followed(client); !sent) {
-    return conflict(sent.message(), "model", "not_loaded");
+    return conflict(sent.message() + "; a folder is named by its absolute path",
+                    "model", "not_loaded");
   }
   job_guard guard(client, model.job());
   if (!load.submitted()) // it was cancelled meanwhile
