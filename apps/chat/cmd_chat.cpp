@@ -19,6 +19,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file.hpp"
+#include "runtime/identity/identity.hpp"
 
 #include <poll.h>
 #include <unistd.h>
