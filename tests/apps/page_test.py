@@ -346,14 +346,6 @@ class Page(PageWorld):
         b.click("#loads .bad button")
         b.until("document.getElementById('loads').children.length === 0")
 
-    def load(self, b, model, name="", stages=""):
-        b.js("""const [model, name, stages] = arguments, $ = (id) =>
-                  document.getElementById(id);
-                $('load-model').value = model;
-                $('load-as').value = name;
-                $('load-stages').value = stages;""", model, name, str(stages))
-        b.click("#load")
-
     def others_traffic(self, at, stages):
         """A node that runs no stage shows what goes between those that do."""
         outside = next(name for name in at if name not in stages)

@@ -167,3 +167,11 @@ class PageWorld(Serving):
                 "const field = document.getElementById(arguments[0]);"
                 "field.value = arguments[1];"
                 "field.dispatchEvent(new Event('input'))", name, str(value))
+
+    def load(self, b, model, name="", stages=""):
+        b.js("""const [model, name, stages] = arguments, $ = (id) =>
+                  document.getElementById(id);
+                $('load-model').value = model;
+                $('load-as').value = name;
+                $('load-stages').value = stages;""", model, name, str(stages))
+        b.click("#load")
