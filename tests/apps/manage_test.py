@@ -60,9 +60,11 @@ class Manage(Serving):
     # A new user had to guess that `shoal status` names it.
     def test_a_node_says_where_its_web_page_is(self):
         started = ("node", "--threads", 1, "--no-discovery", "--http")
+        self.succeed("apikey", "ann", "--file", "keys")
         for name, listen, also in (("one", "127.0.0.1:0", False),
                                    ("all", "0.0.0.0:0", True)):
-            node = self.start(*started, listen, "--name", name)
+            node = self.start(*started, listen, "--name", name,
+                              *(["--api-keys", "keys"] if also else []))
             line = node.wait_line(lambda line: line.startswith("web page: "))
             url, api = re.findall(r"http://127\.0\.0\.1:\d+/\w*", line)
             self.assertEqual(api, url + "v1")
