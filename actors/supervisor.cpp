@@ -84,6 +84,7 @@ public:
       [this](const runtime::drain_job& m) { tell_islands(m); },
       [this](const runtime::stop_waiting_job& m) { tell_islands(m); },
       [this](const runtime::checkpoint_offered& m) { tell_islands(m); },
+      [this](const runtime::blobs_left_behind& m) { on_left_behind(m); },
       [this](const job_holds& m) {
         if (auto at = jobs_.find(m.id); at != jobs_.end())
           at->second.holds = m;
@@ -94,7 +95,10 @@ public:
         if (drain_)
           tell_all(m);
       },
-      [this](const clean_again&) { clean(); },
+      [this](const clean_again&) {
+        if (view_)
+          clean();
+      },
       [this](const look_at_jobs&) { look(); },
       [this](const look_at_disk&) { look_at_the_disk(); },
       [](const runtime::are_you_there&) {},
@@ -237,6 +241,15 @@ private:
     late_passes_ = late_passes;
     delayed_send(this, clean_soon, clean_again{});
     look_at_the_disk_later();
+  }
+
+  void on_left_behind(const runtime::blobs_left_behind& m) {
+    node_.disk().submit([cleaner = cleaner_, blobs = m.blobs](
+                          kernels::backend&) { cleaner->left_behind(blobs); },
+                        {});
+    if (view_)
+      clean();
+    delayed_send(this, 2 * blob_age_min, clean_again{}); // of what was claimed
   }
 
   void look_at_the_disk_later() {

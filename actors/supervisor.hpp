@@ -10,6 +10,7 @@
 // job_message_in   passed to its job; kept for a while if the view that brings
 //                  the job is still in transit
 // drain_job        passed to the job
+// blobs_left_behind  of a client without a job: removed if nobody needs them
 // job_holds        the state that a job still holds here
 // leaving_alone    passed to all jobs
 // node_stopping    when nothing here is needed any more: context.released()

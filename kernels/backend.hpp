@@ -14,31 +14,31 @@
 // Errors:    shapes that do not agree are a bug of the caller and abort.
 #pragma once
 
-#include "kernels/adamw.hpp"
-#include "kernels/add.hpp"
-#include "kernels/attention.hpp"
-#include "kernels/copy.hpp"
-#include "kernels/cross_entropy.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/gelu.hpp"
-#include "kernels/layernorm.hpp"
-#include "kernels/matmul.hpp"
-#include "kernels/packed_weight.hpp"
-#include "kernels/paged_attention.hpp"
-#include "kernels/rmsnorm.hpp"
-#include "kernels/rope.hpp"
-#include "kernels/routing.hpp"
-#include "kernels/sampling.hpp"
-#include "kernels/scale.hpp"
-#include "kernels/sum_of_squares.hpp"
-#include "kernels/swiglu.hpp"
+#include "kernels/inference/packed_weight.hpp"
+#include "kernels/inference/paged_attention.hpp"
+#include "kernels/inference/sampling.hpp"
+#include "kernels/layers/add.hpp"
+#include "kernels/layers/attention.hpp"
+#include "kernels/layers/copy.hpp"
+#include "kernels/layers/embedding.hpp"
+#include "kernels/layers/gelu.hpp"
+#include "kernels/layers/layernorm.hpp"
+#include "kernels/layers/matmul.hpp"
+#include "kernels/layers/rmsnorm.hpp"
+#include "kernels/layers/rope.hpp"
+#include "kernels/layers/routing.hpp"
+#include "kernels/layers/scale.hpp"
+#include "kernels/layers/swiglu.hpp"
+#include "kernels/training/adamw.hpp"
+#include "kernels/training/cross_entropy.hpp"
+#include "kernels/training/sum_of_squares.hpp"
 
 #include <memory>
 #include <string>
 
 namespace shoal::kernels {
 
-class thread_team; // kernels/thread_team.hpp
+class thread_team; // kernels/common/thread_team.hpp
 
 /// An implementation of every operation.
 class backend : public matmul_ops,

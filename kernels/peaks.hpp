@@ -9,8 +9,8 @@
 // Threads: uses the team; other work on the machine lowers the figure.
 #pragma once
 
-#include "kernels/packed_weight.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
+#include "kernels/inference/packed_weight.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -229,6 +229,10 @@ struct checkpoint_offered {
   core::blob_digest manifest{};
   std::uint64_t step = 0;
 };
+/// A client has uploaded these blobs and has gone, without a job for them.
+struct blobs_left_behind {
+  std::vector<core::blob_digest> blobs;
+};
 
 /// An actor that [[roles]] of a run file puts on this node. It gets job_place
 /// at once and whenever the job's place changes, and exit_msg when it is no
@@ -276,4 +280,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::node_stopping)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::drain_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::stop_waiting_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::checkpoint_offered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::blobs_left_behind)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_place)

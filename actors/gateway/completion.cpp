@@ -49,7 +49,8 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        std::shared_ptr<const model::tokenizer> by)
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
     writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
-    format_(std::move(asked.format)), seed_(asked.how.seed), by_(std::move(by)),
+    format_(std::move(asked.format)), ruled_(asked.rule != nullptr),
+    seed_(asked.how.seed), by_(std::move(by)),
     prompts_(std::move(asked.prompts)), skip_(asked.skip),
     bill_(exchange_->request().account) {
   writer_->set_head(head_);
@@ -68,7 +69,8 @@ void completion::make_choices() {
     used_.prompt_tokens += p.ids.size();
     for (std::uint32_t i = 0; i < request_.generated(); ++i) {
       model::token_text text(by_.get(), request_.stop, request_.min_tokens);
-      text.after(p.ids);
+      if (!ruled_) // else its rule judges its first token as a text's first
+        text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
       if (chat_)
         c.parser.emplace(format_, seed_ + i);
@@ -105,8 +107,13 @@ bool completion::begin() {
     return true;
   if (!exchange_->begin_stream(200,
                                {{"Content-Type", std::string(openai::sse_type)},
-                                {"Cache-Control", "no-cache"}}))
+                                {"Cache-Control", "no-cache"}})) {
+    if (exchange_->has_refused_stream()) {
+      status_ = 429;
+      bill_.give_back_prompt(used_.prompt_tokens);
+    }
     return false;
+  }
   begun_ = true;
   const bool tells = request_.echo || request_.return_token_ids || chat_;
   if (!tells || skip_ > 0 || wants_scores())

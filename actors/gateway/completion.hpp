@@ -48,7 +48,7 @@ public:
   runtime::http_exchange& exchange() noexcept { return *exchange_; }
 
   /// Begins the answer, if it is a stream of events. @returns false: the client
-  /// is gone, or was refused
+  /// is gone; or there are too many streams, so that it was refused: then status() is 429
   bool begin();
 
   /// Another version of the model goes on with it from the start, if the client has
@@ -126,6 +126,7 @@ private:
   openai::completion_head head_;
   bool chat_;                    ///< answers are parsed
   openai::answer_format format_; ///< of a chat's answer
+  bool ruled_ = false;           ///< its text keeps to a rule
   std::uint64_t seed_ = 0;       ///< of the first choice
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;

@@ -522,8 +522,11 @@ private:
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);
-    if (!r.answer->begin())
-      return counted_.ended(model->name(), {ended_request::client_gone});
+    if (!r.answer->begin()) {
+      const unsigned status = r.answer->status(); // 429, if it was refused
+      return counted_.ended(
+        model->name(), {status == 200 ? ended_request::client_gone : status});
+    }
     if (max_tokens == 0 && !r.answer->wants_scores()
         && wishes.pooled == core::pooling::none) {
       r.answer->finish_at_once();

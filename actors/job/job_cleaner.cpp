@@ -101,6 +101,13 @@ public:
     }
   }
 
+  /// Blobs of clients that have gone.
+  void left_behind() {
+    std::erase_if(all_.left_behind_, [this](const core::blob_digest& d) {
+      return needed_.contains(d) || drop({d}, std::chrono::seconds{0});
+    });
+  }
+
   void folders(bool starting) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder(), error)) {
@@ -246,6 +253,7 @@ void remember_blobs(runtime::context& node, const core::job_entry& entry) {
 void job_cleaner::clean_up(const core::view& v, std::chrono::seconds age_min) {
   pass p(*this, v, age_min);
   p.blobs();
+  p.left_behind();
   p.folders(first_);
   first_ = false;
 }

@@ -10,11 +10,12 @@
 // old jobs and a node may be away when they end; the same holds for the parts
 // of its checkpoints that this peer has written (shard_list.hpp).
 //
-// Blobs of no job stay: a client may be about to submit one. So do blobs that
-// were written within `blob_age_min`; but the files of a served model that was
-// uploaded go at once, as the next model may need their room, unless a client has
-// uploaded them again (runtime/store/claimed_blobs.hpp). What was begun of a file
-// goes with it.
+// Blobs of no job stay: a client may be about to submit one. They go when that client
+// has gone without a job (left_behind()), unless another client has uploaded them, too,
+// or a job needs them, or this peer has pledged them. Blobs of jobs that were written
+// within `blob_age_min` stay; but the files of a served model that was uploaded go at
+// once, as the next model may need their room, unless a client has uploaded them again
+// (runtime/store/claimed_blobs.hpp). What was begun of a file goes with it.
 //
 // Threads: one at a time; remember_blobs() and clean_up() block on the disk:
 //          call them from disk work.
@@ -25,6 +26,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace shoal::core {
@@ -55,6 +57,11 @@ public:
   void
   clean_up(const core::view& v, std::chrono::seconds age_min = blob_age_min);
 
+  /// The next calls of clean_up() remove these, once nobody needs them.
+  void left_behind(const std::vector<core::blob_digest>& blobs) {
+    left_behind_.insert(blobs.begin(), blobs.end());
+  }
+
 private:
   /// A job's checkpoints, up to the point where its log has been read.
   struct known {
@@ -65,6 +72,7 @@ private:
 
   runtime::context& node_;
   std::map<core::job_id, known> known_;
+  std::set<core::blob_digest> left_behind_; ///< by clients
   bool first_ = true;
 };
 

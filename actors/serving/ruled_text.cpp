@@ -24,9 +24,9 @@ void ruled_text::find_allowed() {
     if (!allowed_)
       allowed_.emplace(by_->tokens().size());
     text_->allowed(*allowed_);
+    // What may end ends here, also where it is too ambiguous to go on.
     if (allowed_->empty())
-      state_ =
-        text_->may_end() && !text_->lost() ? state::complete : state::stuck;
+      state_ = text_->may_end() ? state::complete : state::stuck;
   }
   ready_.store(true, std::memory_order_release);
 }

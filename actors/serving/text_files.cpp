@@ -42,6 +42,25 @@ put_text_files(const core::blob_digest& manifest, runtime::store& from,
   return out;
 }
 
+/// The bytes of each token behind others, or as the first one of a text.
+static model::result<std::vector<std::string>>
+token_texts(const model::tokenizer& by, bool first, std::size_t vocabulary) {
+  auto bytes = by.token_bytes(first);
+  if (!bytes)
+    return bytes;
+  // A byte that is no part of UTF-8 begins marks, and no rule allows it elsewhere.
+  for (std::string& text : *bytes)
+    if (text.find(openai::mark_bytes("")) != text.npos)
+      text.clear();
+  if (const auto* file = by.file())
+    for (const char* mark : openai::special_marks)
+      if (const auto id = file->id_of(mark);
+          id && file->is_special(*id) && std::size_t(*id) < bytes->size())
+        (*bytes)[std::size_t(*id)] = openai::mark_bytes(mark);
+  bytes->resize(std::min(bytes->size(), vocabulary));
+  return bytes;
+}
+
 model::result<std::shared_ptr<const core::grammar::token_list>>
 read_token_texts(const core::blob_digest& manifest, runtime::store& from,
                  const std::filesystem::path& data_dir,
@@ -56,20 +75,14 @@ read_token_texts(const core::blob_digest& manifest, runtime::store& from,
     return put.why();
   if (!*loaded)
     return model::failure{"the model has no tokenizer"};
-  auto bytes = (*loaded)->token_bytes();
-  if (!bytes)
-    return bytes.why();
-  // A byte that is no part of UTF-8 begins marks, and no rule allows it elsewhere.
-  for (std::string& text : *bytes)
-    if (text.find(openai::mark_bytes("")) != text.npos)
-      text.clear();
-  if (const auto* file = (*loaded)->file())
-    for (const char* mark : openai::special_marks)
-      if (const auto id = file->id_of(mark);
-          id && file->is_special(*id) && std::size_t(*id) < bytes->size())
-        (*bytes)[std::size_t(*id)] = openai::mark_bytes(mark);
-  bytes->resize(std::min(bytes->size(), vocabulary));
-  return std::make_shared<const core::grammar::token_list>(*std::move(bytes));
+  auto behind = token_texts(**loaded, false, vocabulary);
+  if (!behind)
+    return behind.why();
+  auto first = token_texts(**loaded, true, vocabulary);
+  if (!first)
+    return first.why();
+  return std::make_shared<const core::grammar::token_list>(*std::move(behind),
+                                                           *std::move(first));
 }
 
 } // namespace shoal::actors

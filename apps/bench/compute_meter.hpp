@@ -12,8 +12,8 @@
 //         std::runtime_error that names what a directory lacks.
 #pragma once
 
-#include "kernels/packed_weight.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
+#include "kernels/inference/packed_weight.hpp"
 
 #include <functional>
 #include <string>

@@ -19,6 +19,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file.hpp"
+#include "runtime/identity/identity.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -188,6 +189,7 @@ private:
   int run_terminal() {
     std::filesystem::path history = data_dir_of(o_.at);
     try {
+      runtime::mend_data_dir(history);
       runtime::make_private_dir(history);
     } catch (const std::exception& e) {
       screen_.note(std::string("no history: ") + e.what());

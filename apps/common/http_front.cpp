@@ -8,6 +8,7 @@
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/host/ip_address.hpp"
 #include "runtime/http/http_server.hpp"
 #include "runtime/http/keys/key_account.hpp"
 
@@ -100,6 +101,18 @@ http_front::~http_front() {
 
 void http_front::open(runtime::role_table& roles) {
   actors::open_gateway(roles, door_);
+}
+
+bool http_front::has_all_addresses() const {
+  const auto host = runtime::parse_ip(runtime::host_of(endpoint_));
+  return host && runtime::is_any(host->address);
+}
+
+std::string http_front::url() const {
+  if (!has_all_addresses())
+    return "http://" + endpoint_ + "/";
+  return (endpoint_.starts_with('[') ? "http://[::1]" : "http://127.0.0.1")
+         + endpoint_.substr(endpoint_.rfind(':')) + "/";
 }
 
 void http_front::drain(std::chrono::milliseconds grace) {

@@ -61,6 +61,11 @@ public:
   void open(runtime::role_table& roles);
   /// "127.0.0.1:8000"; empty: there is no endpoint.
   const std::string& endpoint() const noexcept { return endpoint_; }
+  /// "http://127.0.0.1:8000/", as a browser on this machine takes it.
+  /// @pre there is an endpoint
+  std::string url() const;
+  /// Whether it listens at every address of this machine.
+  bool has_all_addresses() const;
   /// Accepts no more requests, and waits for those that are being answered.
   void drain(std::chrono::milliseconds grace);
 

@@ -121,7 +121,7 @@ void describe_changes(actors::api_document& to) {
           .body = "",
           .answer = "EndingLoad",
           .status = 202,
-          .errors = {404}});
+          .errors = {404, 429}});
   to.add({.method = "POST",
           .path = "/models/unload",
           .tag = "Models",

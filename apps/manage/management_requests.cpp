@@ -2,6 +2,7 @@
 #include "apps/manage/management_requests.hpp"
 
 #include "apps/common/named_model.hpp"
+#include "apps/manage/job_guard.hpp"
 #include "apps/manage/model_submission.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -188,6 +189,14 @@ http_answer submit_job(runtime::client& client, const std::string& body,
                      201};
 }
 
+/// @param more that is said of it; may be empty
+static openai::api_error
+was_cancelled(const serve_options& o, const std::string& more) {
+  return conflict("the load of " + core::shown(o.model.string())
+                    + " was cancelled" + (more.empty() ? "" : ": " + more),
+                  "model", "load_cancelled");
+}
+
 static http_answer
 submit_model(runtime::client& client, const serve_options& o, model_load& load,
              const std::function<bool()>& goes_on) {
@@ -213,36 +222,42 @@ submit_model(runtime::client& client, const serve_options& o, model_load& load,
     return wrong("\"" + core::shown(o.model.string())
                  + "\" must be an absolute path: it is read on the node");
   } else if (auto sent = model.send_followed(client); !sent) {
-    return conflict(sent.message(), "model", "not_loaded");
+    return conflict(sent.message() + "; a folder is named by its absolute path",
+                    "model", "not_loaded");
   }
+  job_guard guard(client, model.job());
   if (!load.submitted()) // it was cancelled meanwhile
-    static_cast<void>(client.stop_job(model.job(), false));
+    return was_cancelled(o, guard.stop());
   json out{{"success", true},
            {"id", core::job_text(model.job())},
            {"model", model.name()}};
   if (!host.notices().empty())
     out["notice"] = host.notices();
-  return json_answer{model::json_text(out)};
+  http_answer answer = json_answer{model::json_text(out)};
+  guard.release();
+  return answer;
 }
 
 http_answer load_model(runtime::client& client, const serve_options& o,
                        model_load& load, const std::function<bool()>& goes_on) {
+  http_answer answer;
   try {
-    http_answer answer = submit_model(
-      client, o, load, [&] { return goes_on() && !load.cancelled(); });
-    if (load.cancelled()) {
-      load.ended();
-      return conflict("the load of " + core::shown(o.model.string())
-                        + " was cancelled",
-                      "model", "load_cancelled");
-    }
-    if (auto* const error = std::get_if<openai::api_error>(&answer))
-      load.failed(error->message);
-    return answer;
+    answer = submit_model(client, o, load,
+                          [&] { return goes_on() && !load.cancelled(); });
   } catch (const std::exception& e) {
-    load.failed(e.what());
-    throw;
+    answer =
+      openai::server_error("the request failed: " + std::string(e.what()));
   }
+  auto* const error = std::get_if<openai::api_error>(&answer);
+  if (error == nullptr)
+    return answer; // it is submitted, so nobody has cancelled it
+  if (load.cancelled()) {
+    load.ended();
+    return error->code == "load_cancelled" ? *error
+                                           : was_cancelled(o, error->message);
+  }
+  load.failed(error->message);
+  return answer;
 }
 
 http_answer cancel_load(model_loads& loads, const std::string& id) {

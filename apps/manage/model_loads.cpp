@@ -1,6 +1,7 @@
 // apps/manage/model_loads.cpp -- a list under a lock.
 #include "apps/manage/model_loads.hpp"
 
+#include "actors/gateway/gateway_answers.hpp" // random_number
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_table.hpp"
@@ -92,6 +93,9 @@ bool model_load::cancelled() const {
 
 bool model_load::submitted() {
   return all_->forget_submitted(id_);
+}
+
+model_loads::model_loads() : last_(actors::random_number() % first_ids_max) {
 }
 
 std::shared_ptr<model_load> model_loads::begin(const serve_options& o) {

@@ -57,7 +57,11 @@ private:
 class model_loads : public std::enable_shared_from_this<model_loads> {
 public:
   static constexpr std::size_t failures_max = 8;
+  /// Where ids begin: below that, so that all fit into a number of JavaScript.
+  static constexpr std::uint64_t first_ids_max = std::uint64_t{1} << 52;
 
+  /// Ids begin at a random one: none of an earlier process names a load of this one.
+  model_loads();
   std::shared_ptr<model_load> begin(const serve_options& o);
   /// Ends a load, or forgets one that has failed. @returns false: there is none
   bool cancel(std::string_view id);
@@ -84,7 +88,7 @@ private:
 
   mutable std::mutex mutex_; ///< guards what follows
   std::list<entry> entries_; ///< in the order in which they were begun
-  std::uint64_t last_ = 0;
+  std::uint64_t last_;       ///< id
 };
 
 /// Fields of each load, for the description of the API.

@@ -2,6 +2,7 @@
 #include "apps/manage/model_submission.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "apps/manage/job_guard.hpp"
 #include "apps/manage/passed_upload.hpp"
 #include "apps/manage/served_description.hpp"
 #include "apps/remote/found_job.hpp"
@@ -29,20 +30,6 @@ namespace {
 /// 0.2 s, so it has had some if it has not asked for a second.
 constexpr std::chrono::seconds room_said_after{10};
 constexpr std::chrono::seconds room_asked_within{1};
-
-model::status get(runtime::client& client, const core::blob_digest& digest,
-                  std::size_t bytes_max, std::vector<std::byte>& out) {
-  const auto error =
-    client.get_blob(digest, [&](std::span<const std::byte> piece) {
-      if (out.size() + piece.size() > bytes_max)
-        return std::make_error_code(std::errc::file_too_large);
-      out.insert(out.end(), piece.begin(), piece.end());
-      return std::error_code();
-    });
-  if (error)
-    return failure{client.text()};
-  return model::done{};
-}
 
 } // namespace
 
@@ -102,10 +89,17 @@ model::status model_submission::send_folder(runtime::client& client) {
     return sent;
   if (!passes_)
     return model::done{};
+  job_guard guard(client, job_);
   auto sent = passed->weights([this] { return waits_for_room(); }, told);
-  if (!sent)
-    static_cast<void>(client.stop_job(job_, false));
-  return sent;
+  if (sent) {
+    guard.release();
+    return sent;
+  }
+  const std::string runs = guard.stop();
+  if (runs.empty())
+    return sent;
+  host_.say(runs);
+  return failure{sent.message() + "; " + runs};
 }
 
 /// Tells how far the upload is.
@@ -173,6 +167,23 @@ model_submission::find_followed(runtime::client& client) {
     return failure{"the checkpoint of step " + std::to_string(out.step)
                    + " of job " + out.name + ": " + read.message()};
   return out;
+}
+
+model::status
+model_submission::get(runtime::client& client, const core::blob_digest& digest,
+                      std::size_t bytes_max, std::vector<std::byte>& out) {
+  const auto error = client.get_blob(
+    digest,
+    [&](std::span<const std::byte> piece) {
+      if (out.size() + piece.size() > bytes_max)
+        return std::make_error_code(std::errc::file_too_large);
+      out.insert(out.end(), piece.begin(), piece.end());
+      return std::error_code();
+    },
+    [this] { return host_.goes_on(); });
+  if (error)
+    return failure{client.text()};
+  return model::done{};
 }
 
 model::status
@@ -275,9 +286,8 @@ bool model_submission::waits_for_room() {
     host_.say("the disk of this node is full, and files of the model have "
               "not gone on to other peers for "
               + std::to_string(room_said_after.count())
-              + " s: waiting (Ctrl-C: end). disk_bytes of `"
-              + command_line("status --json", o_.at)
-              + "` is the room of each peer");
+              + " s: waiting (Ctrl-C: end). `" + command_line("status", o_.at)
+              + "` shows the room of each peer's disk");
   return host_.goes_on();
 }
 

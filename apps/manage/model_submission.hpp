@@ -73,6 +73,8 @@ private:
   using give_weights = std::function<model::status(core::job_entry&)>;
 
   model::result<followed> find_followed(runtime::client& client);
+  model::status get(runtime::client& client, const core::blob_digest& digest,
+                    std::size_t bytes_max, std::vector<std::byte>& out);
   model::status read_checkpoint(runtime::client& client, followed& job);
   /// @param usual_name without --as
   /// @param weights gives the entry its weights

@@ -8,7 +8,7 @@
 #include "apps/train/model_folder.hpp"
 #include "apps/train/out_folder.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"

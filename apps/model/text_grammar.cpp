@@ -40,12 +40,14 @@ grammar_of(const generate_command& o, const model::tokenizer* tokenizer,
     openai::compile_rule(openai::rule_of(kind, o.regex ? *o.regex : text));
   if (!compiled)
     return failed((o.regex ? "" : file + ": ") + compiled.message());
-  auto bytes = tokenizer->token_bytes();
-  if (!bytes)
-    return failed(bytes.message());
-  bytes->resize(std::min(bytes->size(), vocabulary));
+  auto behind = tokenizer->token_bytes(), first = tokenizer->token_bytes(true);
+  if (!behind || !first)
+    return failed(behind ? first.message() : behind.message());
+  for (auto* texts : {&*behind, &*first})
+    texts->resize(std::min(texts->size(), vocabulary));
   return std::make_shared<g::token_masks>(
-    *std::move(compiled), std::make_shared<g::token_list>(*std::move(bytes)));
+    *std::move(compiled),
+    std::make_shared<g::token_list>(*std::move(behind), *std::move(first)));
 }
 
 } // namespace shoal::apps

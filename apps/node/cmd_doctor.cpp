@@ -6,7 +6,7 @@
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -64,10 +64,12 @@ finding check_kernels() {
 
 finding check_data_dir(const fs::path& dir) {
   std::error_code error;
-  fs::create_directories(dir, error);
-  if (error)
-    return {"bad", "data directory " + dir.string() + ": " + error.message()
+  try {
+    runtime::make_private_dir(dir);
+  } catch (const std::exception& e) {
+    return {"bad", "data directory " + dir.string() + ": " + e.what()
                      + "; choose another with --data-dir"};
+  }
   const auto space = fs::space(dir, error);
   const std::string free = core::size_text(space.available) + " free";
   if (access(dir.c_str(), W_OK) != 0)

@@ -17,6 +17,7 @@
 #include "runtime/host/host_limits.hpp"
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/identity.hpp" // check_secret
+#include "runtime/identity/kept_folder.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/plugin.hpp"
 #include "runtime/wire/codec.hpp" // view_digest
@@ -47,9 +48,11 @@ struct node_event_kind {
   const char* meaning;
 };
 constexpr char view_event[] = "view";
+constexpr char http_event[] = "http";
 constexpr node_event_kind node_event_kinds[] = {
   {"plugin", "a plug-in is loaded"},
   {"ready", "the node listens, and answers commands"},
+  {http_event, "follows ready, unless --http is off: where the web page is"},
   {view_event, "another view of the shoal is agreed on"},
   {"waiting", "there is no quorum: what is missing, and what to do"},
   {"say", "something that people should know"},
@@ -68,6 +71,14 @@ const json_table<node_line>& line_table() {
      [](l v) { return json(v.event); }},
     {"text", "text", "", "the line, in words",
      [](l v) { return json(v.text); }}};
+  return table;
+}
+
+/// Fields of the line about HTTP besides its text.
+const json_table<std::string>& http_table() {
+  static const json_table<std::string> table{
+    {"url", "text", "", "of the web page; clients of models add `v1`",
+     [](const std::string& url) { return json(url); }}};
   return table;
 }
 
@@ -188,11 +199,25 @@ class printer final : public runtime::node_observer {
 public:
   /// @param looks  whether the node looks for other peers
   printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
-  void line(const char* event, const std::string& text) {
-    out_.line(shape(event, core::shown(text)));
+  /// @param more  fields for JSON
+  void line(const char* event, const std::string& text,
+            const json& more = json::object()) {
+    out_.line(shape(event, core::shown(text), more));
   }
 
-  void ready(const std::string& text) override { line("ready", text); }
+  void ready(const std::string& text) override {
+    line("ready", text);
+    if (http_ == nullptr || http_->endpoint().empty())
+      return;
+    const std::string url = http_->url();
+    line(http_event,
+         "web page: " + url + " (chat, peers, training, jobs); API: " + url
+           + "v1"
+           + (http_->has_all_addresses()
+                ? ", also at the other addresses of this machine"
+                : ""),
+         runtime::written<std::string>(http_table(), url));
+  }
   void waiting(const std::string& text) override { line("waiting", text); }
   void say(const std::string& text) override { line("say", text); }
   void stopped(const std::string& why) override { line("stopped", why); }
@@ -202,31 +227,35 @@ public:
   }
   /// @pre before the node starts; it outlives the node
   void leave_by(node_signals& s) { leaves_ = &s; }
+  /// @pre before the node starts; it outlives the node
+  void tell_of(const http_front& http) { http_ = &http; }
   /// A view; as JSON also with its numbers.
   void agreed(const core::view& v, bool member) override {
     const std::string text =
       core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
     before_ = v;
-    if (!json_)
-      return line(view_event, text);
-    json shaped = runtime::written<node_line>(line_table(), {view_event, text});
-    shaped.update(runtime::written<view_numbers>(view_table(), {v, member}));
-    out_.line(model::json_text(shaped));
+    line(view_event, text,
+         json_ ? runtime::written<view_numbers>(view_table(), {v, member})
+               : json::object());
   }
 
 private:
-  std::string shape(const char* event, const std::string& text) const {
+  std::string shape(const char* event, const std::string& text,
+                    const json& more = json::object()) const {
     SHOAL_ASSERT(std::ranges::count(node_event_kinds, std::string_view(event),
                                     &node_event_kind::name)
                  == 1);
-    return json_ ? model::json_text(
-             runtime::written<node_line>(line_table(), {event, text}))
-                 : text;
+    if (!json_)
+      return text;
+    json shaped = runtime::written<node_line>(line_table(), {event, text});
+    shaped.update(more);
+    return model::json_text(shaped);
   }
 
   bool json_;
   bool looks_;
   node_signals* leaves_ = nullptr;
+  const http_front* http_ = nullptr;
   std::optional<core::view> before_; ///< view of the last line
   line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
                       return shape("say", "[node] " + std::to_string(count)
@@ -299,6 +328,9 @@ std::vector<runtime::event_text> node_events() {
   std::vector<runtime::event_text> out;
   for (const node_event_kind& kind : node_event_kinds) {
     auto fields = runtime::texts_of(line_table());
+    if (kind.name == http_event)
+      std::ranges::move(runtime::texts_of(http_table()),
+                        std::back_inserter(fields));
     if (kind.name == view_event)
       std::ranges::move(runtime::texts_of(view_table()),
                         std::back_inserter(fields));
@@ -339,6 +371,8 @@ int run_node(node_options o) {
       return exit_usage;
     }
   }
+  // Of commands that were killed, or whose checkpoint was moved away.
+  runtime::remove_empty_kept_folders();
   // Before the others, which say things until they end.
   printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
                         || o.slurm || !o.join_token.empty());
@@ -355,6 +389,7 @@ int run_node(node_options o) {
       o.http, [&out](const std::string& line) { out.say(line); }, manage);
     http->open(roles);
     interrupts.answers(*http);
+    out.tell_of(*http);
     for (const auto& file : o.plugins)
       out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
                            + file.string() + ") loaded");

@@ -42,7 +42,7 @@ public:
   using time = counter_rate::time;
   static constexpr std::size_t jobs_max = 16;
   /// A peer has no more; so much is kept of one that lies, until keep_only().
-  static constexpr std::size_t links_max = core::limits::members_max;
+  static constexpr std::size_t links_max = core::cluster::members_max;
 
   /// The answer of any peer about its own links. @pre from parse_status()
   void add(const status_json& status, time now);

@@ -64,6 +64,24 @@ std::string devices_of(const json& peer) {
   return peer["voter"].get<bool>() ? out : out + ", no vote";
 }
 
+/// The room that a peer's disk has for files of models, or "-" if unknown.
+std::string disk_of(const json& peer) {
+  std::uint64_t bytes = 0;
+  for (const json& d : peer["devices"])
+    bytes = std::max<std::uint64_t>(bytes, number(d, "disk_bytes"));
+  return bytes == 0 ? "-" : core::size_text(bytes);
+}
+
+/// Of the node that was asked: what its files take of the disk.
+std::string store_of(const json& status) {
+  if (!status.contains("resources"))
+    return {};
+  const json& r = status["resources"];
+  return ": its files take " + core::size_text(number(r, "store_bytes"))
+         + " of its disk, and may take "
+         + core::size_text(number(r, "store_room_bytes")) + " more";
+}
+
 /// The speed of a link, or "-" while it is unmeasured.
 std::string speed_text(const json& value, double per, const char* unit) {
   std::string out;
@@ -229,20 +247,21 @@ std::string status_table(const status_json& status) {
       number(status, "epoch"), text(status, "state"));
   if (const std::string why = no_quorum_text(status); !why.empty())
     put(out, "%s\n", why.c_str());
-  put(out, "%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE", "ADDRESS",
-      "DEVICES");
+  put(out, "%-10s %-16s %-12s %-22s %10s  %s\n", "PEER", "NAME", "STATE",
+      "ADDRESS", "DISK", "DEVICES");
   for (const json& p : status["peers"]) {
     const json& addresses = p["addresses"];
     const bool own = text_of(p, "id") == text_of(status, "self");
-    put(out, "%-10s %-16s %-12s %-22s %s\n",
+    put(out, "%-10s %-16s %-12s %-22s %10s  %s\n",
         (begin_of(p["id"], 8) + (own ? "*" : "")).c_str(), text(p, "name"),
         text(p, "state"),
         addresses.empty() ? "" : addresses[0].get<std::string>().c_str(),
-        devices_of(p).c_str());
+        disk_of(p).c_str(), devices_of(p).c_str());
     for (const json& j : status["jobs"])
       put_work(out, p, j);
   }
-  put(out, "* the node that was asked (%s)\n", text(status, "name"));
+  put(out, "* the node that was asked (%s)%s\n", text(status, "name"),
+      store_of(status).c_str());
   if (status.contains("http"))
     put(out,
         "models are served over HTTP at http://%s/v1, and in a browser at "

@@ -41,6 +41,18 @@ int run_api_key(const api_key_options& o) {
                 << runtime::api_key_name_max << "\n";
     return exit_usage;
   }
+  if (std::error_code none; std::filesystem::exists(o.file, none)) {
+    const auto keys = runtime::api_keys::load(o.file);
+    if (!keys || keys->has_name(o.name)) {
+      std::cerr << "shoal: --file: "
+                << (!keys ? keys.message()
+                          : o.file.string() + " has a key named '" + o.name
+                              + "': choose another name, or delete its line "
+                                "first, which takes that key back")
+                << "\n";
+      return exit_failed;
+    }
+  }
   try {
     const runtime::new_api_key made = runtime::make_api_key(o.name, o.limits);
     if (const std::string why = append(o.file, made.line); !why.empty()) {

@@ -219,7 +219,9 @@ private:
           ? "\" is served, but this node answers no clients (--http off): ask "
             "another one"
           : "\" is served at " + ready.url + ", and at http://"
-              + submission_.endpoint() + "/ in a browser";
+              + submission_.endpoint() + "/ in a browser"
+              + (embedded_ ? ", or by `shoal chat --url " + ready.url + "`"
+                           : "");
       say("ready", "\"" + submission_.name() + where + end, &ready);
       if (o_.detach) {
         detached_ = true;

@@ -573,6 +573,8 @@ int run_train(const train_options& o) {
     std::cerr << "shoal: " << taken.message() << "\n";
     return exit_usage;
   }
+  // Of commands that were killed, or whose checkpoint was moved away.
+  runtime::remove_empty_kept_folders();
   training run(all);
   all.run.download.goes_on = [&run] { return !run.interrupted(); };
   return run.run();

@@ -3,9 +3,7 @@
 
 #include "apps/transfer/model_export.hpp"
 #include "runtime/files/file_io.hpp"
-#include "runtime/identity/stale_files.hpp" // kept_folder
 
-#include <stdlib.h> // mkdtemp
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,8 +79,7 @@ fs::path kept_for(const fs::path& out, const std::vector<std::string>& jobs) {
        fs::directory_iterator(fs::temp_directory_path(error), error)) {
     const auto note = folder.path() / runtime::kept_note;
     struct stat is {};
-    if (!folder.path().filename().string().starts_with(runtime::kept_folder)
-        || ::lstat(folder.path().c_str(), &is) != 0
+    if (!runtime::is_kept(folder) || ::lstat(folder.path().c_str(), &is) != 0
         || is.st_uid != ::geteuid()) // others write to that directory, too
       continue;
     if (const auto text = model::read_file(note, 1 << 16);
@@ -281,29 +278,27 @@ void follower::try_again(const job_event& last) {
   if (newest_step_ != last.step || spared_.empty())
     return;
   std::error_code ignored;
-  fs::remove_all(spared_.parent_path(), ignored);
+  fs::remove_all(kept_.path, ignored);
   spared_.clear();
 }
 
 /// Fetches the last checkpoint to another disk.
 void follower::spare_one(const job_event& last) {
-  auto folder =
-    (config_.spare_in / (runtime::kept_folder + std::string("XXXXXX")))
-      .string();
-  if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
+  if (config_.spare_in.empty())
+    return;
+  kept_ = runtime::make_kept_folder(
+    config_.spare_in, note_of(config_.folder, core::job_text(job_)));
+  if (kept_.path.empty())
     return;
   node_blobs source(config_.at, {});
-  static_cast<void>(
-    model::write_file(fs::path(folder) / runtime::kept_note,
-                      note_of(config_.folder, core::job_text(job_))));
-  checkpoint_fetcher spare(folder, source);
+  checkpoint_fetcher spare(kept_.path, source);
   spare.want(last, client_.where());
   spare.settle([this] { return host_.gives_up(); });
   if (const auto o = spare.take())
     spared_ = o->folder;
   std::error_code ignored;
   if (spared_.empty())
-    fs::remove_all(folder, ignored);
+    fs::remove_all(kept_.path, ignored);
 }
 
 /// @returns whether to try again, after a while

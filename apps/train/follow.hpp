@@ -16,6 +16,7 @@
 #include "apps/transfer/checkpoint_fetcher.hpp"
 #include "apps/transfer/checkpoint_offer.hpp"
 #include "runtime/control/client.hpp"
+#include "runtime/identity/kept_folder.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -144,6 +145,7 @@ private:
   std::int64_t late_before_ms_ = 0;
   core::blob_digest wanted_digest_{}; ///< newest that was asked for
   std::optional<checkpoint_fetcher::outcome> unwritten_; ///< the newest one
+  runtime::held_folder kept_;                            ///< that of spared_
   std::filesystem::path spared_;
   bool trying_ = false; ///< again: what fails is not said each time
   core::job_id job_ = 0;

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "kernels/backend.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "kernels/cpu/product/panels.hpp"
 #include "kernels/cpu/product/product.hpp"
 #include "kernels/cpu/product/rows.hpp"
-#include "kernels/packed_layout.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #include <vector>
 

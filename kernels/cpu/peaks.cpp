@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/isa/features.hpp"
 #include "kernels/cpu/product/panels.hpp"
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

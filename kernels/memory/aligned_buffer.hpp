@@ -34,7 +34,7 @@ struct array_release {
 };
 
 /// A fixed number of floats, initially 0; or undefined if they lie on a device,
-/// where only a backend can set them (kernels/copy.hpp).
+/// where only a backend can set them (kernels/layers/copy.hpp).
 class aligned_buffer {
 public:
   /// The memory resource; null: large_pages().

@@ -23,19 +23,8 @@ public:
     if (const json* const system = in_.find("system"))
       messages_.push_back(
         {{"role", "system"}, {"content", texts_of(*system, "system")}});
-    const json* const value = in_.find("messages");
-    if (!value)
-      in_.wrong("messages", "is missing: give a list of messages",
-                "missing_required_parameter");
-    else if (!value->is_array())
-      in_.not_a("messages", *value, "a list of messages");
-    else if (value->empty())
-      in_.wrong("messages", "is an empty list");
-    else if (value->size() > limits_.messages_max)
-      in_.wrong("messages", "has more than "
-                              + std::to_string(limits_.messages_max)
-                              + " messages");
-    else
+    if (const json* const value = in_.filled_list(
+          "messages", "a list of messages", "messages", limits_.messages_max))
       for (std::size_t i = 0; i < value->size() && in_.ok(); ++i)
         add((*value)[i], "messages[" + std::to_string(i) + "]");
     return std::move(messages_);
@@ -45,7 +34,7 @@ private:
   void add(const json& message, const std::string& where) {
     if (!message.is_object())
       return in_.not_a(where, message, "an object");
-    const std::string role = text_of(message, "role", where);
+    const std::string role = in_.text_in(message, "role", where);
     if (!in_.ok())
       return;
     if (role != "user" && role != "assistant" && role != "system")
@@ -77,7 +66,7 @@ private:
       const std::string place = where + "[" + std::to_string(i) + "]";
       if (!blocks[i].is_object())
         return in_.not_a(place, blocks[i], "an object");
-      const std::string type = text_of(blocks[i], "type", place);
+      const std::string type = in_.text_in(blocks[i], "type", place);
       if (in_.ok() && !take(blocks[i], type, place))
         in_.wrong(place + ".type",
                   "is " + shown(json(type)) + ": not supported here",
@@ -96,7 +85,8 @@ private:
                [&](const json& block, const std::string& type,
                    const std::string& place) {
                  if (type == "text")
-                   parts.push_back(text_part(text_of(block, "text", place)));
+                   parts.push_back(
+                     text_part(in_.text_in(block, "text", place)));
                  else if (type == "tool_result") {
                    if (!parts.empty())
                      flush();
@@ -110,7 +100,7 @@ private:
   }
 
   void add_result(const json& block, const std::string& where) {
-    const std::string id = text_of(block, "tool_use_id", where);
+    const std::string id = in_.text_in(block, "tool_use_id", where);
     json message{{"role", "tool"}, {"tool_call_id", id}};
     if (const auto name = names_.find(id); name != names_.end())
       message["name"] = name->second;
@@ -128,9 +118,10 @@ private:
                [&](const json& block, const std::string& type,
                    const std::string& place) {
                  if (type == "text")
-                   parts.push_back(text_part(text_of(block, "text", place)));
+                   parts.push_back(
+                     text_part(in_.text_in(block, "text", place)));
                  else if (type == "thinking")
-                   thoughts += text_of(block, "thinking", place);
+                   thoughts += in_.text_in(block, "thinking", place);
                  else if (type == "tool_use")
                    calls.push_back(call_of(block, place));
                  else
@@ -150,8 +141,8 @@ private:
   }
 
   json call_of(const json& block, const std::string& where) {
-    const std::string name = text_of(block, "name", where);
-    const std::string id = text_of(block, "id", where);
+    const std::string name = in_.text_in(block, "name", where);
+    const std::string id = in_.text_in(block, "id", where);
     const auto input = block.find("input");
     if (input == block.end())
       in_.wrong(where + ".input", "is missing", "missing_required_parameter");
@@ -180,23 +171,11 @@ private:
                  [&](const json& block, const std::string& type,
                      const std::string& place) {
                    if (type == "text")
-                     parts.push_back(text_part(text_of(block, "text", place)));
+                     parts.push_back(
+                       text_part(in_.text_in(block, "text", place)));
                    return type == "text";
                  });
     return parts;
-  }
-
-  /// A field that must be there and be a text.
-  std::string
-  text_of(const json& object, const char* name, const std::string& where) {
-    const auto found = object.find(name);
-    if (found == object.end())
-      in_.wrong(where + "." + name, "is missing", "missing_required_parameter");
-    else if (!found->is_string())
-      in_.not_a(where + "." + name, *found, "a string");
-    else
-      return found->get<std::string>();
-    return {};
   }
 
   openai::fields& in_;

@@ -14,54 +14,29 @@ using openai::chat_limits;
 using openai::fields;
 
 json read_tools(fields& in, const chat_limits& limits) {
-  const json* const value = in.find("tools");
-  if (!value)
-    return nullptr;
-  if (!value->is_array())
-    in.not_a("tools", *value, "a list of tools");
-  else if (value->size() > limits.tools_max)
-    in.wrong("tools",
-             "has more than " + std::to_string(limits.tools_max) + " tools");
-  json out = json::array();
-  for (std::size_t i = 0; in.ok() && i < value->size(); ++i) {
-    const json& tool = (*value)[i];
-    const std::string place = "tools[" + std::to_string(i) + "]";
-    if (!tool.is_object()) {
-      in.not_a(place, tool, "an object");
-      break;
-    }
-    const json type = tool.value("type", json());
-    if (!type.is_null() && type != "custom")
-      in.wrong(place + ".type",
-               "is " + shown(type) + ": only \"custom\" is supported",
-               "unsupported_parameter");
-    else if (!tool.contains("name") || !tool["name"].is_string())
-      in.wrong(place + ".name", "is missing or no string", "invalid_type");
-    else if (!tool.contains("input_schema")
-             || !tool["input_schema"].is_object())
-      in.wrong(place + ".input_schema", "is missing or no object",
-               "invalid_type");
-    else {
+  return openai::read_tools_of(
+    in, limits.tools_max, "custom", true,
+    [&](const json& tool, const std::string& place) -> json {
+      const auto schema = tool.find("input_schema");
+      if (schema == tool.end() || !schema->is_object()) {
+        in.wrong(place + ".input_schema", "is missing or no object",
+                 "invalid_type");
+        return nullptr;
+      }
       json function{{"name", tool["name"]}};
       if (tool.contains("description"))
         function["description"] = tool["description"];
-      function["parameters"] = tool["input_schema"];
+      function["parameters"] = *schema;
       if (tool.contains("strict"))
         function["strict"] = tool["strict"];
-      out.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-  }
-  return out;
+      return {{"type", "function"}, {"function", std::move(function)}};
+    });
 }
 
 json read_tool_choice(fields& in, json& into) {
-  const json* const value = in.find("tool_choice");
+  const json* const value = in.object("tool_choice");
   if (!value)
     return nullptr;
-  if (!value->is_object()) {
-    in.not_a("tool_choice", *value, "an object");
-    return nullptr;
-  }
   const json alone = value->value("disable_parallel_tool_use", json());
   if (!alone.is_null() && !alone.is_boolean())
     in.not_a("tool_choice.disable_parallel_tool_use", alone, "true or false");
@@ -84,13 +59,9 @@ json read_tool_choice(fields& in, json& into) {
 json read_variables(fields& in) {
   const json* const given = in.find("chat_template_kwargs");
   json out = given ? *given : json();
-  const json* const value = in.find("thinking");
+  const json* const value = in.object("thinking");
   if (!value)
     return out;
-  if (!value->is_object()) {
-    in.not_a("thinking", *value, "an object");
-    return out;
-  }
   const json type = value->value("type", json());
   if (type != "enabled" && type != "disabled" && type != "adaptive")
     in.wrong("thinking.type",
@@ -106,11 +77,9 @@ json read_variables(fields& in) {
 /// output_config.format as response_format, output_config.effort as
 /// reasoning_effort.
 void read_output(fields& in, json& into) {
-  const json* const value = in.find("output_config");
+  const json* const value = in.object("output_config");
   if (!value)
     return;
-  if (!value->is_object())
-    return in.not_a("output_config", *value, "an object");
   if (const auto effort = value->find("effort"); effort != value->end())
     into["reasoning_effort"] = *effort;
   const auto format = value->find("format");
@@ -127,13 +96,9 @@ void read_output(fields& in, json& into) {
 }
 
 json read_user(fields& in) {
-  const json* const value = in.find("metadata");
+  const json* const value = in.object("metadata");
   if (!value)
     return nullptr;
-  if (!value->is_object()) {
-    in.not_a("metadata", *value, "an object");
-    return nullptr;
-  }
   return value->value("user_id", json());
 }
 
@@ -192,18 +157,14 @@ parse(std::string_view body, const chat_limits& limits, bool counts_only) {
   if (!in.ok())
     return std::move(in.mistake());
 
-  for (const char* name : own_names)
-    object.erase(name);
-  object.update(more);
-  if (limits.told)
-    limits.told->hide(own_names);
-  fields chat(object, limits.told);
+  auto chat = openai::read_as_chat(
+    object, more, {own_names, messages_request::names}, limits);
+  if (auto* wrong = std::get_if<api_error>(&chat))
+    return std::move(*wrong);
   messages_request out;
-  static_cast<openai::chat_request&>(out) = openai::read_chat(chat, limits);
-  if (chat.ok())
-    return out;
-  rename_fields(chat.mistake(), messages_request::names);
-  return std::move(chat.mistake());
+  static_cast<openai::chat_request&>(out) =
+    std::get<openai::chat_request>(std::move(chat));
+  return out;
 }
 
 } // namespace

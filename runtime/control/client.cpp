@@ -381,11 +381,15 @@ std::error_code client::put_pieces(std::span<const model::file_piece> pieces,
 
 std::error_code client::get_blob(
   const core::blob_digest& digest,
-  const std::function<std::error_code(std::span<const std::byte>)>& piece) {
+  const std::function<std::error_code(std::span<const std::byte>)>& piece,
+  const std::function<bool()>& goes_on) {
   std::uint64_t offset = 0;
   sha256_hash hash;
   auto until = steady_clock::now() + blob_patience;
   for (;;) {
+    if (goes_on && !goes_on())
+      return impl_->fail(std::make_error_code(std::errc::operation_canceled),
+                         "the fetch was ended");
     client_reply reply;
     struct get_blob request {
       digest, offset, blob_chunk_bytes_max

@@ -102,9 +102,12 @@ public:
              const std::function<bool()>& goes_on = {});
 
   /// Fetches a blob, from whichever peer has it, piece by piece.
+  /// @param goes_on asked before each piece, and now and then while none comes; once it
+  /// says no, this fails with std::errc::operation_canceled
   [[nodiscard]] std::error_code get_blob(
     const core::blob_digest& digest,
-    const std::function<std::error_code(std::span<const std::byte>)>& piece);
+    const std::function<std::error_code(std::span<const std::byte>)>& piece,
+    const std::function<bool()>& goes_on = {});
   /// Submits a job and waits until a view holds it. Its id is returned.
   [[nodiscard]] std::error_code submit(core::job_entry job, core::job_id& id);
 

@@ -6,6 +6,7 @@
 #include "runtime/jobs/job_journal.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace shoal::runtime {
 
@@ -147,11 +148,41 @@ void client_requests::forget(client_key who) {
   std::erase_if(uploads_,
                 [who](const auto& u) { return u.second.owner == who; });
   announced_.erase(who);
+  leave_blobs(who);
   waiters_.remove_if([this, who](const waiter& w) {
     if (w.who == who && w.token != 0)
       (void)node_.given_up(w.token);
     return w.who == who;
   });
+}
+
+void client_requests::has_job(client_key who) {
+  committed_[who] = {{}, {}, true};
+}
+
+void client_requests::leave_blobs(client_key who) {
+  const auto at = committed_.find(who);
+  if (at == committed_.end())
+    return;
+  const committed_blobs its = std::move(at->second);
+  committed_.erase(at);
+  if (its.has_job)
+    return;
+  // A job that was just being submitted may run: its blobs stay claimed for a while.
+  if (std::ranges::none_of(
+        waiters_, [who](const waiter& w) { return w.who == who && w.submits; }))
+    node_.blobs().drop_claims(who);
+  std::vector<core::blob_digest> left;
+  for (const core::blob_digest& d : its.added) {
+    const auto other = std::ranges::find_if(
+      committed_, [&](const auto& c) { return c.second.all.contains(d); });
+    if (other != committed_.end())
+      other->second.added.insert(d);
+    else
+      left.push_back(d);
+  }
+  if (!left.empty())
+    node_.left_behind(std::move(left));
 }
 
 void client_requests::answered(std::uint64_t token, outcome o) {
@@ -183,8 +214,10 @@ void client_requests::work(clock::time_point now) {
           out.bytes = std::move(o.bytes);
           if (!o.why.empty())
             refuse(out, o.why);
-          else if (w->submits)
+          else if (w->submits) {
             node_.blobs().submitted(w->who, o.job);
+            has_job(w->who);
+          }
         }
       if (!ready && now >= w->until) {
         const std::string why = node_.given_up(w->token);
@@ -224,12 +257,18 @@ std::uint64_t client_requests::reserved_for_others(client_key who) const {
   return out;
 }
 
+std::uint64_t client_requests::room_left(std::uint64_t reserved) const {
+  const store::space disk = node_.blobs().room();
+  if (disk.all_bytes == 0)
+    return std::numeric_limits<std::uint64_t>::max();
+  return disk.to_fill() - std::min(disk.to_fill(), reserved);
+}
+
 bool client_requests::has_room(std::uint64_t bytes, std::uint64_t reserved,
                                client_reply& out) const {
-  const store::space disk = node_.blobs().room();
-  const std::uint64_t room = disk.to_fill();
-  if (disk.all_bytes == 0 || bytes <= room - std::min(room, reserved))
+  if (bytes <= room_left(reserved))
     return true;
+  const store::space disk = node_.blobs().room();
   refuse(out,
          "the disk of this node has too little room: "
            + core::size_text(disk.free_bytes) + " are free, "
@@ -265,13 +304,20 @@ void client_requests::on(client_key who, const put_begin& r,
                          + " together (control_upload_bytes_max), not "
                          + core::size_text(announced));
   // What it will upload next may be here already, and then needs no room: it counts
-  // only against others, and where these have reserved some.
+  // only against others, where these have reserved some, and only at first.
   const std::uint64_t reserved = reserved_for_others(who);
+  const auto own_room = announced_.find(who);
+  const bool is_first = own_room == announced_.end();
   const std::uint64_t needed =
-    reserved > 0 ? r.total_bytes + r.more_bytes : r.total_bytes;
+    is_first && reserved > 0 ? r.total_bytes + r.more_bytes : r.total_bytes;
   if (!has_room(needed, reserved, out))
     return;
-  announced_[who] = r.more_bytes;
+  std::uint64_t kept = is_first ? room_left(reserved) : own_room->second;
+  kept -= std::min(kept, r.total_bytes);
+  if (r.more_bytes > 0)
+    announced_[who] = std::min(kept, r.more_bytes);
+  else
+    announced_.erase(who);
   out.value = ++last_token_;
   uploads_[out.value] = upload{who, node_.blobs().write(), 0, r.total_bytes};
 }
@@ -314,12 +360,19 @@ void client_requests::on(client_key who, const put_commit& r,
   upload* u = find_upload(who, r.upload, out);
   if (!u)
     return;
-  if (u->bytes != u->total_bytes)
+  const bool was_here = node_.blobs().contains(r.digest);
+  if (u->bytes != u->total_bytes) {
     refuse(out, "the upload is not complete");
-  else if (auto error = u->writer->commit(out.digest, r.digest))
+  } else if (auto error = u->writer->commit(out.digest, r.digest)) {
     refuse(out, "cannot store the upload: " + error.message());
-  else
+  } else {
     node_.blobs().claim(who, out.digest);
+    if (committed_blobs& its = committed_[who]; !its.has_job) {
+      its.all.insert(out.digest);
+      if (!was_here)
+        its.added.insert(out.digest);
+    }
+  }
   uploads_.erase(r.upload);
 }
 
@@ -383,13 +436,15 @@ void client_requests::on(client_key, const wait_no_longer& r,
     refuse(out, std::move(why), reply_code::not_found);
 }
 
-void client_requests::on(client_key, const offer_checkpoint& r,
+void client_requests::on(client_key who, const offer_checkpoint& r,
                          client_reply& out) {
   if (!node_.blobs().contains(r.manifest))
     return refuse(out, "the checkpoint's manifest is not in this node's store",
                   reply_code::not_found);
   if (std::string why = node_.offer(r); !why.empty())
     refuse(out, std::move(why), reply_code::not_found);
+  else
+    has_job(who);
 }
 
 void client_requests::on(client_key, const ask_job& r, client_reply& out) {

@@ -6,7 +6,10 @@
 //
 // Room on the disk is reserved for uploads: what a client has announced, and not
 // written yet, no other one gets. So of two models of which the disk has room for one,
-// one is uploaded, and the other one refused before anything of it is written.
+// one is uploaded, and the other one refused before anything of it is written. What a
+// client announces may be in the store already: so a client that is alone is tried,
+// keeps the room that there was when it began, and is refused later only for the upload
+// that it begins.
 //
 // Threads: one at a time, except that answered() and the end of a fetch come
 //          from any thread and only queue; and serves_follower().
@@ -20,6 +23,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 namespace shoal::runtime {
 
@@ -34,7 +38,9 @@ public:
   client_requests(control_handler& node, std::function<void()> wake);
 
   void ask(client_key who, client_request request, const answer& reply);
-  void forget(client_key who); ///< the client is gone; removes its uploads
+  /// The client is gone. Removes its unfinished uploads; if it has submitted no job,
+  /// the node learns what it has left behind in the store.
+  void forget(client_key who);
   void answered(std::uint64_t token, outcome o);
 
   /// Answers all requests that can be answered now.
@@ -54,6 +60,13 @@ private:
     std::unique_ptr<blob_writer> writer;
     std::uint64_t bytes = 0;
     std::uint64_t total_bytes = 0;
+  };
+  /// What a client has committed, until it submits a job.
+  struct committed_blobs {
+    std::set<core::blob_digest> all;
+    std::set<core::blob_digest>
+      added;              ///< of these; the store had the others before
+    bool has_job = false; ///< what it has uploaded, and will, is of that job
   };
   /// A request that waits for events, for a view, or for another peer.
   struct waiter {
@@ -104,15 +117,22 @@ private:
   /// for other clients; otherwise `out` has the reason, and says again_later.
   bool has_room(std::uint64_t bytes, std::uint64_t reserved,
                 client_reply& out) const;
+  /// Without those reserved bytes; of a disk that is not known, all that one may have.
+  std::uint64_t room_left(std::uint64_t reserved) const;
   /// What all uploads of other clients still need of the disk.
   std::uint64_t reserved_for_others(client_key who) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
+  /// The client's blobs belong to a job now.
+  void has_job(client_key who);
+  void leave_blobs(client_key who);
 
   control_handler& node_;
   std::function<void()> wake_;
   std::map<std::uint64_t, upload> uploads_;
-  /// What clients will upload behind those (put_begin::more_bytes).
+  /// What is kept for uploads of clients behind those: of put_begin::more_bytes as
+  /// much as there was room for when they announced it.
   std::map<client_key, std::uint64_t> announced_;
+  std::map<client_key, committed_blobs> committed_;
   std::list<waiter> waiters_;
   std::uint64_t last_token_ = 0;
   mutable std::mutex mutex_;                     ///< guards what follows

@@ -105,6 +105,9 @@ public:
   virtual std::string wait_no_longer(core::job_id job) = 0;
   /// A checkpoint of a job is in the store, given by a client.
   virtual std::string offer(const offer_checkpoint& r) = 0;
+  /// A client has gone, and has submitted no job with what it has uploaded: these
+  /// blobs, which were not in the store before.
+  virtual void left_behind(std::vector<core::blob_digest> blobs) = 0;
 
   /// Fetches a blob from peers; `done` runs on any thread.
   virtual void fetch(const core::blob_digest& digest,

@@ -80,6 +80,7 @@ bool answer_box::begin_stream(unsigned status,
       "the server has as many streams as it may: "
         + std::to_string(limits_.streams_max) + "; try again later",
       limits_.retry_after_s);
+    refused_stream_ = true;
     stage_ = stage::complete;
     begin({error.status, error_headers(error), true});
     next_.bytes = error_body(path_, error);
@@ -92,6 +93,11 @@ bool answer_box::begin_stream(unsigned status,
   begin({status, std::move(headers), false});
   notify();
   return true;
+}
+
+bool answer_box::has_refused_stream() const {
+  const std::lock_guard guard(mutex_);
+  return refused_stream_;
 }
 
 http_write answer_box::write(std::string_view bytes) {

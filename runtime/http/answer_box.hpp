@@ -55,6 +55,7 @@ public:
   bool
   respond(unsigned status, std::vector<http_header> headers, std::string body);
   bool begin_stream(unsigned status, std::vector<http_header> headers);
+  bool has_refused_stream() const;
   http_write write(std::string_view bytes);
   bool end();
   /// The exchange is gone: nothing will follow.
@@ -103,6 +104,7 @@ private:
   stage stage_ = stage::waiting;
   bool counted_waiting_ = true;
   bool counted_stream_ = false;
+  bool refused_stream_ = false;
   bool woken_ = false;
   bool closed_ = false;
   bool told_ = false;     ///< closed() was called

@@ -47,6 +47,9 @@ public:
   begin_stream(unsigned status, std::vector<http_header> headers) override {
     return box_->begin_stream(status, std::move(headers));
   }
+  bool has_refused_stream() const override {
+    return box_->has_refused_stream();
+  }
   http_write write(std::string_view bytes) override {
     return box_->write(bytes);
   }

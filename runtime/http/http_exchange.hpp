@@ -111,6 +111,8 @@ public:
   ///          it has answered with 429
   virtual bool
   begin_stream(unsigned status, std::vector<http_header> headers) = 0;
+  /// Whether begin_stream() has answered with 429.
+  virtual bool has_refused_stream() const { return false; }
   virtual http_write write(std::string_view bytes) = 0;
   /// The answer is complete. @returns false as respond() does
   virtual bool end() = 0;

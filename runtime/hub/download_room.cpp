@@ -3,6 +3,7 @@
 
 #include "runtime/core/text/amounts.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -18,6 +19,15 @@ struct all_rooms {
 all_rooms& all() {
   static all_rooms one;
   return one;
+}
+
+/// Of a file that several want, one of them knows best how much is lacking: the one
+/// that downloads it now. The others know what was lacking when they began.
+void add_smaller(download_room::lacking& to,
+                 const download_room::lacking& files) {
+  for (const auto& [file, bytes] : files)
+    if (const auto [at, is_new] = to.emplace(file, bytes); !is_new)
+      at->second = std::min(at->second, bytes);
 }
 
 } // namespace
@@ -37,15 +47,17 @@ model::status download_room::reserve(
   const lacking& files,
   const std::function<model::result<std::uint64_t>()>& free) {
   const std::lock_guard lock(all().mutex);
-  lacking others;
+  lacking others, own = own_;
   for (const download_room* room : all().rooms)
     if (room != this && room->folder_ == folder_)
-      others.insert(room->own_.begin(), room->own_.end());
-  lacking own = own_;
-  own.insert(files.begin(), files.end());
+      add_smaller(others, room->own_);
+  add_smaller(own, files);
   std::uint64_t needed = 0, reserved = 0;
   for (const auto& [file, bytes] : own)
-    needed += others.contains(file) ? 0 : bytes;
+    if (const auto at = others.find(file); at != others.end())
+      at->second = std::min(at->second, bytes);
+    else
+      needed += bytes;
   for (const auto& [file, bytes] : others)
     reserved += bytes;
   const auto room = needed == 0 ? model::result<std::uint64_t>(needed) : free();

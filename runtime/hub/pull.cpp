@@ -234,7 +234,9 @@ private:
             request_.name, listing_.commit, file, cache_, *lock,
             [&](std::uint64_t bytes, bool checking) {
               done_ = before + bytes;
-              room_.lacks(file.hash, file.bytes - std::min(file.bytes, bytes));
+              if (!checking) // else those bytes are on the disk already
+                room_.lacks(file.hash,
+                            file.bytes - std::min(file.bytes, bytes));
               activity_ = checking ? "checking what is here of " : downloading;
             });
           !got)

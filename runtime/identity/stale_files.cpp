@@ -5,6 +5,7 @@
 #include "runtime/files/temporary_folder.hpp"
 #include "runtime/host/memory_keeper.hpp" // keeper_name
 #include "runtime/identity/identity.hpp"
+#include "runtime/identity/kept_folder.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -94,15 +95,27 @@ std::string link_of(const fs::path& path) {
   return fs::read_symlink(path, error).string();
 }
 
-bool is_kept(const fs::path& folder) {
-  return folder.filename().string().starts_with(kept_folder);
-}
-
-/// Whether no checkpoint is in a kept folder any more.
-bool is_emptied(const fs::path& folder) {
-  return std::ranges::all_of(list(folder), [](const fs::path& file) {
-    return file.filename() == kept_note;
-  });
+void find_kept(const stale_file_places& in, std::vector<stale_file>& out) {
+  for (const fs::path& folder : list(in.temp)) {
+    if (!is_kept(folder) || !is_mine(folder, S_IFDIR))
+      continue;
+    switch (state_of_kept(folder)) {
+    case kept_state::in_use:
+      break;
+    case kept_state::empty:
+      out.push_back({kind::folder, folder, true,
+                     "empty folder " + folder.string()
+                       + " of a run that had no room for its last checkpoint"});
+      break;
+    case kept_state::has_checkpoint:
+      out.push_back({kind::folder, folder, false,
+                     "folder " + folder.string()
+                       + " holds the last checkpoint of a run whose --out had "
+                         "no room for it: move it to checkpoint/ there and go "
+                         "on with `shoal train DIR --resume`, or delete it"});
+      break;
+    }
+  }
 }
 
 /// UCX names its shared memory; users in another container are not visible.
@@ -270,29 +283,15 @@ std::vector<stale_file> find_stale_files(const stale_file_places& in) {
                      "folder " + folder.string()
                        + " of a process that is "
                          "dead"});
-  for (const fs::path& folder : list(in.temp))
-    if (is_kept(folder) && is_mine(folder, S_IFDIR) && is_emptied(folder))
-      out.push_back(
-        {kind::folder, folder, true,
-         "folder " + folder.string() + ", whose checkpoint was moved away"});
-    else if (is_kept(folder) && is_mine(folder, S_IFDIR))
-      out.push_back({kind::folder, folder, false,
-                     "folder " + folder.string()
-                       + " holds the last checkpoint of a run whose --out had "
-                         "no room for it: move it to checkpoint/ there and go "
-                         "on with `shoal train DIR --resume`, or delete it"});
+  find_kept(in, out);
   find_memory(in, out);
   find_processes(in, out);
   return out;
 }
 
 std::error_code remove(const stale_file& l) {
-  std::error_code wrong;
-  if (is_kept(l.path)) { // it has no lock, and nothing but that note
-    fs::remove(l.path / kept_note, wrong);
-    fs::remove(l.path, wrong);
-    return wrong;
-  }
+  if (is_kept(l.path)) // no file in it is a lock
+    return remove_if_empty(l.path);
   const fs::path folder =
     l.what == kind::socket ? l.path.parent_path() : l.path;
   const posix::descriptor held = lock_of(folder);

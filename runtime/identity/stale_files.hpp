@@ -10,9 +10,9 @@
 // process that listens at it ends; the process is named with its ports.
 //
 // Not stale: a folder shoal-votes-*, which the next start of a killed node
-// needs (vote_file.hpp). A folder shoal-kept-* is found, but it is dead only
-// when its checkpoint was moved away: it may hold the only copy of a run's
-// result.
+// needs (vote_file.hpp). A folder shoal-kept-* (kept_folder.hpp) is found unless it is in
+// use, but it is dead only when it has no checkpoint: it may hold the only copy of
+// a run's result.
 //
 // A folder is dead if the process in its name is gone and no process, in any
 // container that sees the folder, holds its lock.
@@ -34,11 +34,6 @@ inline constexpr const char* chaos_folder = "shoal-chaos-";
 inline constexpr const char* bench_folder = "shoal-bench-";
 inline constexpr const char* embedded_folder = "shoal-embedded-";
 inline constexpr const char* gguf_folder = "shoal-gguf-";
-/// A folder for the last checkpoint of a run that its --out had no room for;
-/// what follows in its name is random.
-inline constexpr const char* kept_folder = "shoal-kept-";
-/// A file in it: the whole path of that --out.
-inline constexpr const char* kept_note = "out.txt";
 
 struct stale_file_places {
   std::vector<std::filesystem::path> data_dirs;

@@ -13,7 +13,7 @@
 //         misspelt key the nearest one that exists.
 #pragma once
 
-#include "kernels/matmul.hpp"
+#include "kernels/layers/matmul.hpp"
 #include "runtime/core/assignment.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/config/config.hpp"

@@ -7,8 +7,8 @@
 // Units: tokens, bytes. Errors: model::failure that names the key.
 #pragma once
 
-#include "kernels/packed_weight.hpp"
-#include "kernels/paged_attention.hpp"
+#include "kernels/inference/packed_weight.hpp"
+#include "kernels/inference/paged_attention.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/core/planning/layout/pass_times.hpp"
 #include "runtime/core/result.hpp"

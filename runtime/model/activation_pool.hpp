@@ -8,8 +8,8 @@
 // Ownership: the pool outlives its buffers. Threads: one at a time.
 #pragma once
 
+#include "kernels/common/tensor.hpp"
 #include "kernels/memory/aligned_buffer.hpp"
-#include "kernels/tensor.hpp"
 
 #include <map>
 #include <utility>

@@ -34,7 +34,7 @@
 //      are sums in the order in which segments of W run.
 //
 // Shapes:    T rows (tokens of the microbatch), D width; S = T * k rows with
-//            experts, k for each token (kernels/routing.hpp).
+//            experts, k for each token (kernels/layers/routing.hpp).
 // Threads:   one call at a time per device; all of them on its thread.
 // Ownership: a pass belongs to its caller. It refers to its stage or cache,
 //            and to the memory that it was given, until it is destroyed.
@@ -43,7 +43,7 @@
 //            microbatch unusable until stage_model::reset().
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/model/units.hpp"
 
@@ -52,7 +52,7 @@
 #include <span>
 
 namespace shoal::kernels {
-struct routing; // kernels/routing.hpp
+struct routing; // kernels/layers/routing.hpp
 }
 
 namespace shoal::model {

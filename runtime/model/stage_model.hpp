@@ -26,9 +26,9 @@
 //            ids must have been checked against the vocabulary (valid_ids()).
 #pragma once
 
-#include "kernels/matmul.hpp"
-#include "kernels/rope.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
+#include "kernels/layers/matmul.hpp"
+#include "kernels/layers/rope.hpp"
 #include "runtime/model/pass.hpp"
 #include "runtime/model/unit_state.hpp"
 

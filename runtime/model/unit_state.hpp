@@ -17,7 +17,7 @@
 
 namespace shoal::kernels {
 class backend;        // kernels/backend.hpp
-struct adamw_options; // kernels/adamw.hpp
+struct adamw_options; // kernels/training/adamw.hpp
 } // namespace shoal::kernels
 
 namespace shoal::model {

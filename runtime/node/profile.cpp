@@ -2,7 +2,7 @@
 #include "runtime/node/profile.hpp"
 
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/files/file.hpp"
 #include "runtime/host/host_limits.hpp"

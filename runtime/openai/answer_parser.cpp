@@ -326,7 +326,7 @@ void answer_parser::no_call() {
 std::string answer_parser::id_of(std::size_t call) const {
   constexpr std::string_view letters =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  // splitmix64, as kernels/sampling.hpp has it.
+  // splitmix64, as kernels/inference/sampling.hpp has it.
   std::uint64_t z = seed_ + 0x9e3779b97f4a7c15 * (call + 1);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;

@@ -16,21 +16,9 @@ public:
     : in_(in), limits_(limits) {}
 
   json read() {
-    const json* const value = in_.find("messages");
-    if (!value) {
-      in_.wrong("messages", "is missing: give a list of messages",
-                "missing_required_parameter");
-      return {};
-    }
-    if (!value->is_array())
-      in_.not_a("messages", *value, "a list of messages");
-    else if (value->empty())
-      in_.wrong("messages", "is an empty list");
-    else if (value->size() > limits_.messages_max)
-      in_.wrong("messages", "has more than "
-                              + std::to_string(limits_.messages_max)
-                              + " messages");
-    if (!in_.ok())
+    const json* const value = in_.filled_list("messages", "a list of messages",
+                                              "messages", limits_.messages_max);
+    if (!value)
       return {};
     json out = *value;
     for (std::size_t i = 0; i < out.size() && in_.ok(); ++i)
@@ -179,12 +167,8 @@ conversation read_conversation(fields& in, const chat_limits& limits) {
     out.documents = *value;
   }
   out.variables = json::object();
-  if (const json* const value = in.find("chat_template_kwargs")) {
-    if (!value->is_object())
-      in.not_a("chat_template_kwargs", *value, "an object");
-    else
-      out.variables = *value;
-  }
+  if (const json* const value = in.object("chat_template_kwargs"))
+    out.variables = *value;
   std::string effort;
   in.text("reasoning_effort", limits.name_bytes_max, effort);
   if (!effort.empty())
@@ -217,6 +201,22 @@ chat_request read_chat(fields& in, const chat_limits& limits) {
              "cannot force a call together with " + out.rule_field);
   refuse_unsupported(in);
   return out;
+}
+
+std::variant<chat_request, api_error>
+read_as_chat(json& body, const json& as_chat, const other_api& api,
+             const chat_limits& limits) {
+  for (const char* name : api.own)
+    body.erase(name);
+  body.update(as_chat);
+  if (limits.told)
+    limits.told->hide(api.own);
+  fields in(body, limits.told);
+  chat_request out = read_chat(in, limits);
+  if (in.ok())
+    return out;
+  rename_fields(in.mistake(), api.names);
+  return std::move(in.mistake());
 }
 
 std::variant<chat_request, api_error>

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -71,6 +72,20 @@ struct chat_request : generation_options {
 
 [[nodiscard]] std::variant<chat_request, api_error>
 parse_chat(std::string_view body, const chat_limits& limits = {});
+
+/// A chat that came by another API.
+struct other_api {
+  std::span<const char* const>
+    own; ///< fields that a chat must not have from it
+  std::span<const field_name> names; ///< what it calls fields of a chat
+};
+/// Reads all fields of a chat that came by another API.
+/// @param body    of the request
+/// @param as_chat its own fields, as those of a chat
+[[nodiscard]] std::variant<chat_request, api_error>
+read_as_chat(nlohmann::ordered_json& body,
+             const nlohmann::ordered_json& as_chat, const other_api& api,
+             const chat_limits& limits);
 
 class fields;
 /// Reads all fields of a chat.

@@ -60,11 +60,9 @@ void read_seed(fields& in, std::optional<std::uint64_t>& into) {
 }
 
 void read_stream_options(fields& in, generation_options& request) {
-  const json* const value = in.find("stream_options");
+  const json* const value = in.object("stream_options");
   if (!value)
     return;
-  if (!value->is_object())
-    return in.not_a("stream_options", *value, "an object");
   if (!request.stream)
     return in.wrong("stream_options", "is only allowed if stream is true");
   bool in_events = false;
@@ -85,11 +83,9 @@ void read_stream_options(fields& in, generation_options& request) {
 /// {"50256": -100}: ids of tokens as texts.
 void read_biases(fields& in, const request_limits& limits,
                  generation_options& into) {
-  const json* const value = in.find("logit_bias");
+  const json* const value = in.object("logit_bias");
   if (!value)
     return;
-  if (!value->is_object())
-    return in.not_a("logit_bias", *value, "an object");
   if (value->size() > limits.biases_max)
     return in.wrong("logit_bias", "has more than "
                                     + std::to_string(limits.biases_max)
@@ -173,6 +169,39 @@ parse_body(std::string_view body, std::size_t values_max) {
   if (!object)
     return invalid_request(object.message());
   return *std::move(object);
+}
+
+json read_tools_of(
+  fields& in, std::size_t tools_max, std::string_view type, bool typeless,
+  const std::function<json(const json& tool, const std::string& place)>&
+    as_chat) {
+  const json* const value = in.find("tools");
+  if (!value)
+    return nullptr;
+  if (!value->is_array())
+    in.not_a("tools", *value, "a list of tools");
+  else if (value->size() > tools_max)
+    in.wrong("tools", "has more than " + std::to_string(tools_max) + " tools");
+  json out = json::array();
+  for (std::size_t i = 0; in.ok() && i < value->size(); ++i) {
+    const json& tool = (*value)[i];
+    const std::string place = "tools[" + std::to_string(i) + "]";
+    if (!tool.is_object()) {
+      in.not_a(place, tool, "an object");
+      break;
+    }
+    const json given = tool.value("type", json());
+    if (given != type && !(typeless && given.is_null()))
+      in.wrong(place + ".type",
+               "is " + shown(given) + ": only \"" + std::string(type)
+                 + "\" is supported",
+               "unsupported_parameter");
+    else if (!tool.contains("name") || !tool["name"].is_string())
+      in.wrong(place + ".name", "is missing or no string", "invalid_type");
+    else
+      out.push_back(as_chat(tool, place));
+  }
+  return out;
 }
 
 void read_options(fields& in, const request_limits& limits,

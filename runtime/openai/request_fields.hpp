@@ -9,6 +9,7 @@
 #include "runtime/openai/generation_options.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,46 @@ public:
 
   /// nullptr if the field is absent or null, or there is a mistake already.
   const json* find(const char* name) const { return find(name, {}); }
+
+  /// As find(), of an object.
+  const json* object(const char* name) {
+    const json* const value = find(name);
+    if (!value || value->is_object())
+      return value;
+    not_a(name, *value, "an object");
+    return nullptr;
+  }
+
+  /// As find(), of a list that must be there and have elements, which are called
+  /// `noun`. @param type  what the field may be
+  const json* filled_list(const char* name, const char* type, const char* noun,
+                          std::size_t elements_max) {
+    const json* const value = find(name);
+    if (!value)
+      wrong(name, std::string("is missing: give ") + type,
+            "missing_required_parameter");
+    else if (!value->is_array())
+      not_a(name, *value, type);
+    else if (value->empty())
+      wrong(name, "is an empty list");
+    else if (value->size() > elements_max)
+      wrong(name, "has more than " + std::to_string(elements_max) + " " + noun);
+    return ok() ? value : nullptr;
+  }
+
+  /// The text of a member that an object inside of the body must have.
+  /// @param where  the object is
+  std::string
+  text_in(const json& object, const char* name, const std::string& where) {
+    const auto found = object.find(name);
+    if (found == object.end())
+      wrong(where + "." + name, "is missing", "missing_required_parameter");
+    else if (!found->is_string())
+      not_a(where + "." + name, *found, "a string");
+    else
+      return found->get<std::string>();
+    return {};
+  }
 
   void flag(const char* name, bool& into) {
     const json* const value = find(name, {kind::flag});
@@ -132,6 +173,15 @@ private:
   field_log* const told_;
   std::optional<api_error> mistake_;
 };
+
+/// The tools of another API, as chats have them; null if there are none.
+/// @param type     of a tool
+/// @param typeless whether that may be left out
+/// @param as_chat  makes one of a tool with a name; is told its place for errors
+json read_tools_of(
+  fields& in, std::size_t tools_max, std::string_view type, bool typeless,
+  const std::function<json(const json& tool, const std::string& place)>&
+    as_chat);
 
 /// Reads what requests of all kinds have in common, but max_tokens and logprobs.
 void read_options(fields& in, const request_limits& limits,

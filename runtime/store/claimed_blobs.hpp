@@ -4,7 +4,8 @@
 // A blob may also belong to a job that has ended: its files are removed at once, but
 // not those that a client has claimed by uploading them again. A claim ends with the
 // view that lists the client's job, which then needs the blob itself; or a minute
-// after the last piece of an upload of the client. Claims do not survive the process.
+// after the last piece of an upload of the client; or when the client has gone without
+// a job. Claims do not survive the process.
 //
 // Threads: any.
 #pragma once
@@ -51,6 +52,12 @@ public:
   void submitted(std::uint64_t client, core::job_id job) {
     const std::lock_guard lock(mutex_);
     clients_[client].job = job;
+  }
+
+  /// The client will submit no job.
+  void drop(std::uint64_t client) {
+    const std::lock_guard lock(mutex_);
+    clients_.erase(client);
   }
 
   /// @param lists whether the view lists a job

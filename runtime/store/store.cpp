@@ -265,6 +265,7 @@ public:
   void submitted(std::uint64_t client, core::job_id job) override {
     claims_.submitted(client, job);
   }
+  void drop_claims(std::uint64_t client) override { claims_.drop(client); }
   void renew_claims(std::uint64_t client) override {
     claims_.renew(client, std::chrono::steady_clock::now());
   }

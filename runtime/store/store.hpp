@@ -124,6 +124,8 @@ public:
   virtual void renew_claims(std::uint64_t /*client*/) {}
   /// It has submitted this job with what it has uploaded.
   virtual void submitted(std::uint64_t /*client*/, core::job_id) {}
+  /// It has gone, and has submitted nothing.
+  virtual void drop_claims(std::uint64_t /*client*/) {}
   /// Whether a client needs this blob for a job that a view does not list yet.
   /// @param lists whether the view lists a job
   virtual bool

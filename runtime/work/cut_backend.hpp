@@ -51,7 +51,7 @@ public:
   std::string name() const override { return whole_.name(); }
   std::string libraries() const override { return whole_.libraries(); }
 
-  // kernels/matmul.hpp
+  // kernels/layers/matmul.hpp
   void
   matmul(kernels::matrix_view<float> y_TO,
          kernels::matrix_view<const float> x_TI,
@@ -71,7 +71,7 @@ public:
   void bias_gradient(kernels::vector_view<float> db_O,
                      kernels::matrix_view<const float> dy_TO) override;
 
-  // kernels/packed_weight.hpp
+  // kernels/inference/packed_weight.hpp
   kernels::packed_weight
   pack_weight(kernels::weight_type type, std::size_t rows, std::size_t cols,
               const kernels::row_reader& read) override;
@@ -79,7 +79,7 @@ public:
                      kernels::matrix_view<const float> x_TI,
                      const kernels::packed_weight& w_OI) override;
 
-  // kernels/embedding.hpp
+  // kernels/layers/embedding.hpp
   void embedding(kernels::matrix_view<float> y_TD,
                  kernels::matrix_view<const float> w_VD,
                  kernels::vector_view<const kernels::token_id> ids_T,
@@ -88,7 +88,7 @@ public:
     kernels::matrix_view<float> dw_VD, kernels::matrix_view<const float> dy_TD,
     kernels::vector_view<const kernels::token_id> ids_T) override;
 
-  // kernels/rmsnorm.hpp, kernels/layernorm.hpp
+  // kernels/layers/rmsnorm.hpp, kernels/layers/layernorm.hpp
   void
   rmsnorm(kernels::matrix_view<float> y_TD, kernels::vector_view<float> r_T,
           kernels::matrix_view<const float> x_TD,
@@ -121,7 +121,7 @@ public:
     kernels::matrix_view<const float> x_TD,
     kernels::matrix_view<const float> stats_2T) override;
 
-  // kernels/rope.hpp
+  // kernels/layers/rope.hpp
   void rope(kernels::matrix_view<float> x_TNH,
             kernels::vector_view<const std::int32_t> positions_T,
             const kernels::rope_table& table) override;
@@ -129,7 +129,7 @@ public:
                      kernels::vector_view<const std::int32_t> positions_T,
                      const kernels::rope_table& table) override;
 
-  // kernels/attention.hpp
+  // kernels/layers/attention.hpp
   void attention(kernels::matrix_view<float> o_TNH,
                  kernels::matrix_view<float> lse_NT,
                  kernels::matrix_view<const float> q_TNH,
@@ -147,7 +147,7 @@ public:
                           kernels::matrix_view<const float> lse_NT,
                           const kernels::attention_shape& shape) override;
 
-  // kernels/paged_attention.hpp
+  // kernels/inference/paged_attention.hpp
   void append_paged(const kernels::kv_pages& cache,
                     kernels::matrix_view<const float> k_TKH,
                     kernels::matrix_view<const float> v_TKH,
@@ -158,7 +158,7 @@ public:
                        std::span<const kernels::paged_rows> sequences,
                        const kernels::attention_shape& shape) override;
 
-  // kernels/swiglu.hpp, kernels/gelu.hpp
+  // kernels/layers/swiglu.hpp, kernels/layers/gelu.hpp
   void swiglu(kernels::matrix_view<float> y_TF,
               kernels::matrix_view<const float> gate_TF,
               kernels::matrix_view<const float> up_TF) override;
@@ -188,7 +188,7 @@ public:
                       kernels::gelu_form form,
                       kernels::matrix_view<float> y_TF) override;
 
-  // kernels/routing.hpp
+  // kernels/layers/routing.hpp
   void route(kernels::routing& to, kernels::vector_view<float> weight_S,
              kernels::matrix_view<float> logits_TE, std::size_t per_token,
              bool normalised) override;
@@ -207,14 +207,14 @@ public:
                         kernels::vector_view<const float> weight_S,
                         const kernels::routing& routes) override;
 
-  // kernels/cross_entropy.hpp
+  // kernels/training/cross_entropy.hpp
   void cross_entropy(kernels::vector_view<float> loss_T,
                      kernels::matrix_view<float> dlogits_TV,
                      kernels::matrix_view<const float> logits_TV,
                      kernels::vector_view<const kernels::token_id> targets_T,
                      float scale, float softcap) override;
 
-  // kernels/copy.hpp, kernels/add.hpp, kernels/scale.hpp
+  // kernels/layers/copy.hpp, kernels/layers/add.hpp, kernels/layers/scale.hpp
   void copy(kernels::matrix_view<float> to_TD,
             kernels::matrix_view<const float> from_TD) override;
   void copy(kernels::vector_view<float> to_P,
@@ -228,7 +228,7 @@ public:
   void scale(kernels::matrix_view<float> x_TD, float factor) override;
   void softcap(kernels::matrix_view<float> x_TD, float cap) override;
 
-  // kernels/adamw.hpp, kernels/sum_of_squares.hpp, kernels/sampling.hpp
+  // kernels/training/adamw.hpp, kernels/training/sum_of_squares.hpp, kernels/inference/sampling.hpp
   void
   adamw(kernels::vector_view<float> w_P, kernels::vector_view<float> m_P,
         kernels::vector_view<float> v_P, kernels::vector_view<const float> g_P,

@@ -2,7 +2,7 @@
 #include "runtime/work/device_queue.hpp"
 
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/host/host_limits.hpp"
 #include "runtime/work/cut_backend.hpp"

@@ -2,7 +2,7 @@
 // damaged, loaded, exported.
 #include "actors/checkpoint/checkpoint_export.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/files/sha256.hpp"

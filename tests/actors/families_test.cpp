@@ -4,7 +4,7 @@
 // and of the trained model's output; replicas agree to rounding and give the
 // same output.
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/model/decode/generate.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/hf/hf_directory.hpp"

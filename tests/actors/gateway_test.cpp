@@ -67,9 +67,10 @@ struct client final : runtime::http_exchange {
     return true;
   }
   bool begin_stream(unsigned s, std::vector<runtime::http_header>) override {
-    status = s;
-    return true;
+    status = streams_are_full ? 429 : s;
+    return !streams_are_full;
   }
+  bool has_refused_stream() const override { return status == 429; }
   runtime::http_write write(std::string_view bytes) override {
     got += bytes;
     return runtime::http_write::ok;
@@ -82,6 +83,7 @@ struct client final : runtime::http_exchange {
   unsigned status = 0;
   std::string got;
   bool ended = false;
+  bool streams_are_full = false;
 };
 
 struct no_log final : runtime::job_log {
@@ -538,6 +540,28 @@ BOOST_AUTO_TEST_CASE(each_api_has_words_for_thoughts_and_calls) {
       BOOST_TEST(c->got.find("tool_call>") == std::string::npos);
       BOOST_TEST(c->got.find("think>") == std::string::npos);
     }
+}
+
+/// It cost the key its prompt, and was counted as if its client had gone.
+BOOST_AUTO_TEST_CASE(a_stream_that_is_refused_costs_nothing) {
+  const auto account = std::make_shared<runtime::key_account>(
+    "ann", runtime::key_limits{0, 6}, std::chrono::steady_clock::now);
+  world w;
+  const auto out = std::make_shared<client>("/v1/x", body("abc"));
+  out->asked.account = account;
+  out->streams_are_full = true;
+  caf::anon_send(w.gateway, http_ask{out, http_question::completion});
+  w.settle();
+  w.prompts_.run_one();
+  w.settle();
+  BOOST_TEST(out->status == 429u);
+  BOOST_TEST(w.requests().empty());
+  BOOST_TEST(account->headers()[1].second == "6");
+  const auto page = std::make_shared<client>("/metrics", "");
+  caf::anon_send(w.gateway, http_ask{page, http_question::metrics});
+  w.settle();
+  BOOST_TEST(page->got.find("status=\"429\"") != std::string::npos, page->got);
+  BOOST_TEST(page->got.find("status=\"499\"") == std::string::npos, page->got);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>

@@ -250,6 +250,31 @@ BOOST_AUTO_TEST_CASE(a_served_model_that_was_uploaded_goes_at_once) {
   BOOST_TEST(!node.blobs().contains(served.origin));
 }
 
+/// A load that was cancelled left its files for good.
+BOOST_AUTO_TEST_CASE(what_clients_leave_behind_goes_unless_it_is_needed) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  core::view v;
+  v.jobs = {entry(node, 1)};
+  const auto lonely = node.put("of nobody"), claimed = node.put("of a client"),
+             pledged = node.put("of a peer"), kept = node.put("of no load");
+  node.blobs().claim(5, claimed);
+  BOOST_TEST(node.blobs().pledge(pledged, 1));
+  cleaner.left_behind({lonely, claimed, pledged, v.jobs[0].data});
+  BOOST_TEST(node.blobs().contains(lonely)); // it waits for a view
+  cleaner.clean_up(v);
+  BOOST_TEST(!node.blobs().contains(lonely));
+  for (const auto& d : {claimed, pledged, kept, v.jobs[0].data})
+    BOOST_TEST(node.blobs().contains(d));
+  node.blobs().drop_claims(5);
+  v.jobs[0].state = core::job_state::done; // its data is its own concern
+  cleaner.clean_up(v);
+  BOOST_TEST(!node.blobs().contains(claimed));
+  BOOST_TEST(!node.blobs().contains(pledged));
+  for (const auto& d : {kept, v.jobs[0].data})
+    BOOST_TEST(node.blobs().contains(d));
+}
+
 BOOST_AUTO_TEST_CASE(what_was_begun_of_a_served_file_goes_with_it) {
   bare_node node;
   job_cleaner cleaner(node.world());

@@ -27,6 +27,16 @@ class Doctor(World):
         self.assertRegex(kernels, r"cpu \w+.* \(oneDNN \d+\.\d+\.\d+, "
                                   r"Highway \d+\.\d+\.\d+\)")
 
+    def test_where_no_folder_is_temporary_a_node_has_none_to_clear(self):
+        self.env["TMPDIR"] = "/no/such"
+        node, = self.nodes(1)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_a_new_data_directory_is_private(self):
+        folder = self.folder / "data" / "new"
+        self.doctor("--data-dir", folder)
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+
     def left(self):
         """What it finds in this test's folder; the machine may have more."""
         return [t for t in self.doctor() if str(self.folder) in t

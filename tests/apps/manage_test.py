@@ -1,9 +1,11 @@
 # tests/apps/manage_test.py -- a node and its shoal over HTTP: what commands say of
 # them, jobs and models that come and go, and who may not ask for that.
 import json
+import re
 import signal
 import socket
 import threading
+import urllib.request
 
 from serving import Endpoint, Serving
 from support import DEADLINE_S, main
@@ -54,6 +56,32 @@ class Manage(Serving):
              range(sum(line.startswith("data: ") for line in lines))])
         return [json.loads(line[6:]) for line in lines
                 if line.startswith("data: ")]
+
+    # A new user had to guess that `shoal status` names it.
+    def test_a_node_says_where_its_web_page_is(self):
+        started = ("node", "--threads", 1, "--no-discovery", "--http")
+        self.succeed("apikey", "ann", "--file", "keys")
+        for name, listen, also in (("one", "127.0.0.1:0", False),
+                                   ("all", "0.0.0.0:0", True)):
+            node = self.start(*started, listen, "--name", name,
+                              *(["--api-keys", "keys"] if also else []))
+            line = node.wait_line(lambda line: line.startswith("web page: "))
+            url, api = re.findall(r"http://127\.0\.0\.1:\d+/\w*", line)
+            self.assertEqual(api, url + "v1")
+            self.assertEqual("other addresses" in line, also, line)
+            with urllib.request.urlopen(url, timeout=DEADLINE_S) as page:
+                self.assertIn(b"<title>Shoal", page.read())
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+        node = self.start(*started, "127.0.0.1:0", "--json")
+        event = json.loads(node.wait_line(
+            lambda line: json.loads(line)["event"] == "http"))
+        self.assert_documented("node", event)
+        self.assertIn(event["url"], event["text"])
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+        node = self.start(*started, "off")
+        node.wait_line(lambda line: line.startswith("ready:"))
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+        self.assertNotIn("http", "\n".join(node.said()))
 
     def test_a_node_that_only_shows(self):
         process = self.node()
@@ -170,7 +198,9 @@ class Manage(Serving):
             self.assertEqual(failed["state"], "failed")
             self.assertEqual(self.ask(
                 "DELETE", f"/models/loads/{failed['id']}")[0], 202)
-            self.assertEqual(self.loads(), [other])
+            left, = self.loads()
+            self.assertEqual((left["id"], left["model"]),
+                             (other["id"], "org/two"))
             self.assertEqual(self.ask(
                 "DELETE", f"/models/loads/{other['id']}")[0], 202)
             self.assertEqual(waiting["org/two"].getresponse().status, 409)

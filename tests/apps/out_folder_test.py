@@ -377,15 +377,17 @@ class OutFolder(World):
                         names=[told, f"remove {kept.parent}"])
         kept.rename(out / "checkpoint/step-5")
         said = self.run_shoal("doctor", "--clean").stdout
-        self.assertIn(f"{kept.parent}, whose checkpoint was moved away is "
-                      "removed", said)
+        self.assertIn(f"empty folder {kept.parent} of a run that had no room "
+                      "for its last checkpoint is removed", said)
         self.assertFalse(kept.parent.exists())
         judge = ["eval", "out", "--data", "text"]
         said = self.run_shoal(*judge).stderr
         self.assertIn("the run in out has ended", said)
         self.assertIn("`shoal train out --resume` makes one", said)
+        self.write("shoal-kept-Ef34gH/out.txt", "")  # its user was killed
         said = self.succeed("train", "out", "--resume")
         self.assertIn("model, of step 5, is now in out", said)
+        self.assertEqual(list(self.folder.glob("shoal-kept-*")), [])
         self.assertNotIn("checkpoint", self.run_shoal(*judge).stderr)
         self.leaves("out", 1, "train", "out", "--resume",
                     names=["raise training.steps"])

@@ -13,6 +13,7 @@ import threading
 from browser import Browser
 from serve_chat_test import TEMPLATE
 from serving import Serving
+from support import DEADLINE_S
 
 
 def axe():
@@ -32,11 +33,20 @@ AXE_RUN = """
 
 
 class Forwarder:
-    """A reverse proxy in small: the page's address, before several nodes."""
+    """A reverse proxy in small: the page's address, before several nodes.
+
+    Of the answers in a chat it passes only about `hold_at` bytes, so a test
+    decides how far the page gets, whatever the speed of the machine; `at_byte`
+    maps a number of bytes to what is done once they have come."""
 
     def __init__(self, address):
         self.to = address
+        self.passed = 0
+        self.at_byte = {}
+        self._hold_at = None
+        self._changed = threading.Condition()
         self._open = []
+        self._chats = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -58,10 +68,35 @@ class Forwarder:
                 threading.Thread(target=self._pass, args=pair,
                                  daemon=True).start()
 
-    @staticmethod
-    def _pass(source, target):
+    def hold_at(self, size):
+        """Counts from now on; None lets all pass."""
+        with self._changed:
+            self.passed = 0
+            self._hold_at = size
+            self._changed.notify_all()
+
+    def wait_for_held(self):
+        with self._changed:
+            return self._changed.wait_for(lambda: self.passed >= self._hold_at,
+                                          DEADLINE_S)
+
+    def _count(self, size):
+        with self._changed:
+            self._changed.wait_for(lambda: self._hold_at is None
+                                   or self.passed < self._hold_at)
+            self.passed += size
+            self._changed.notify_all()
+            due = [at for at in self.at_byte if at <= self.passed]
+        for at in due:
+            self.at_byte.pop(at)()
+
+    def _pass(self, source, target):
         try:
-            while data := source.recv(65536):
+            while data := source.recv(2048):
+                if b"POST /v1/chat/" in data:
+                    self._chats.add(target)
+                if source in self._chats:
+                    self._count(len(data))
                 target.sendall(data)
         except OSError:
             pass
@@ -73,6 +108,7 @@ class Forwarder:
 
     def close(self):
         self._listener.close()
+        self.hold_at(None)
         for each in self._open:
             each.close()
 
@@ -131,3 +167,11 @@ class PageWorld(Serving):
                 "const field = document.getElementById(arguments[0]);"
                 "field.value = arguments[1];"
                 "field.dispatchEvent(new Event('input'))", name, str(value))
+
+    def load(self, b, model, name="", stages=""):
+        b.js("""const [model, name, stages] = arguments, $ = (id) =>
+                  document.getElementById(id);
+                $('load-model').value = model;
+                $('load-as').value = name;
+                $('load-stages').value = stages;""", model, name, str(stages))
+        b.click("#load")

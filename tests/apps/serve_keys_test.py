@@ -141,6 +141,10 @@ class Keys(Serving):
 
     def test_a_wrong_limit_is_named(self):
         self.succeed("apikey", "ann", "--file", "keys")
+        before = (self.folder / "keys").read_text()
+        self.refuse(1, "apikey", "ann", "--file", "keys",
+                    names=["keys has a key named 'ann'"])
+        self.assertEqual((self.folder / "keys").read_text(), before)
         with open(self.folder / "keys", "a", encoding="ascii") as keys:
             keys.write(f"bob {'0' * 64} tokens_per_minute=many\n")
         wrong = self.refuse(2, "serve", "m", "--api-keys", "keys",

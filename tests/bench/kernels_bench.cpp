@@ -8,8 +8,8 @@
 // threads. Times depend on the machine's present state: compare only runs of
 // the same minute.
 #include "kernels/backend.hpp"
-#include "kernels/packed_weight.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
+#include "kernels/inference/packed_weight.hpp"
 #include "tests/support/kv_memory.hpp"
 
 #include <algorithm>

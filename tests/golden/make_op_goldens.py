@@ -7,7 +7,7 @@ the result is in the tree, so nobody needs it to build or test.
     python3 tests/golden/make_op_goldens.py [tests/golden]
 
 ops.safetensors has the tensors of each case as CASE/TENSOR, all F32, ids and
-options as numbers. A case is OPERATION or OPERATION.VARIANT of kernels/*.hpp;
+options as numbers. A case is OPERATION or OPERATION.VARIANT of kernels/*/*.hpp;
 "dx" is the gradient of sum(dy * y) by x. All is computed in double from inputs
 that float holds, so that a test may be as strict as the operation is exact.
 """

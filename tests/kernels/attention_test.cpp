@@ -1,5 +1,5 @@
 // tests/kernels/attention_test.cpp -- causal attention, trained and cached.
-#include "kernels/reference/attention.hpp"
+#include "kernels/reference/layers/attention.hpp"
 #include "tests/kernels/harness.hpp"
 #include "tests/support/kv_memory.hpp"
 

@@ -1,5 +1,5 @@
 // tests/kernels/cross_entropy_test.cpp -- loss and its gradient.
-#include "kernels/reference/cross_entropy.hpp"
+#include "kernels/reference/training/cross_entropy.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

@@ -1,5 +1,5 @@
 // tests/kernels/gelu_test.cpp -- both forms, alone and as a gate.
-#include "kernels/reference/gelu.hpp"
+#include "kernels/reference/layers/gelu.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>

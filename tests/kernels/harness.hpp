@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "tests/support/tolerance.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // tests/kernels/layernorm_test.cpp -- normalization to mean 0, variance 1.
-#include "kernels/reference/layernorm.hpp"
+#include "kernels/reference/layers/layernorm.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <cmath>

@@ -4,7 +4,7 @@
 // threads, most of all for small outputs with a large depth, where oneDNN
 // would split the sum.
 #include "kernels/cpu/isa/features.hpp"
-#include "kernels/reference/matmul.hpp"
+#include "kernels/reference/layers/matmul.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>

@@ -4,7 +4,7 @@
 // instruction sets are those of the unpacked weights. Activations that are
 // exact in 8 bits, and so in bf16, tell wrong sums from rounding: then results
 // must agree as those of floats do.
-#include "kernels/packed_weight.hpp"
+#include "kernels/inference/packed_weight.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>

@@ -1,5 +1,5 @@
 // tests/kernels/rmsnorm_test.cpp -- root-mean-square normalization.
-#include "kernels/reference/rmsnorm.hpp"
+#include "kernels/reference/layers/rmsnorm.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

@@ -1,5 +1,5 @@
 // tests/kernels/rope_test.cpp -- rotary position embedding.
-#include "kernels/reference/rope.hpp"
+#include "kernels/reference/layers/rope.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <cmath>

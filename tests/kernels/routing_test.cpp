@@ -1,5 +1,5 @@
 // tests/kernels/routing_test.cpp -- tokens to experts and back.
-#include "kernels/reference/routing.hpp"
+#include "kernels/reference/layers/routing.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

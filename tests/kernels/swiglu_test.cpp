@@ -1,5 +1,5 @@
 // tests/kernels/swiglu_test.cpp -- the gate of the MLP.
-#include "kernels/reference/swiglu.hpp"
+#include "kernels/reference/layers/swiglu.hpp"
 #include "tests/kernels/harness.hpp"
 
 namespace shoal::tests {

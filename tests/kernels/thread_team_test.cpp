@@ -1,6 +1,6 @@
 // tests/kernels/thread_team_test.cpp -- the fork-join pool.
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 
 #include <boost/test/unit_test.hpp>
 

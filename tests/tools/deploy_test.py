@@ -3,7 +3,8 @@
 # Usage: deploy_test.py PROGRAM
 # Fields of the Kubernetes documents that must agree with each other and with the
 # program's options; the Slurm script with the real program, where `srun` and
-# `scontrol` are small scripts. kubeconform and hadolint look too, if they are there.
+# `scontrol` are small scripts. kubeconform or kubernetes-validate (PyPI) and hadolint
+# look too, if they are there.
 import os
 import pathlib
 import re
@@ -121,6 +122,10 @@ class Kubernetes(World):
     def test_kubeconform_takes_them(self):
         subprocess.run(["kubeconform", "-strict", "-ignore-missing-schemas",
                         *KUBERNETES], check=True)
+
+    @have("kubernetes-validate")
+    def test_the_schemas_of_kubernetes_take_them(self):
+        subprocess.run(["kubernetes-validate", "--strict", *KUBERNETES], check=True)
 
 
 class Container(unittest.TestCase):

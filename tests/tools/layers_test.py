@@ -84,7 +84,7 @@ class Layers(unittest.TestCase):
     def test_a_layer_that_may_not_be_included(self):
         name = "runtime/core/ids.cpp"
         length = len((self.tree / name).read_text("utf-8").splitlines())
-        for header in ('"kernels/tensor.hpp"', "<caf/all.hpp>"):
+        for header in ('"kernels/common/tensor.hpp"', "<caf/all.hpp>"):
             with self.subTest(header=header):
                 self.finds(f"{name}:{length + 1}: may not include {header}",
                            **{name: f"+#include {header}\n"})

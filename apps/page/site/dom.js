@@ -26,16 +26,34 @@ export const byId = (id) => document.getElementById(id);
 
 /// Makes the children of an element look like these, and changes only what
 /// differs: a table that is drawn every two seconds keeps its focus, selection and
-/// scrolling. Listeners of new nodes are lost: listen on the element instead.
+/// scrolling. Listeners of new nodes are lost: listen on the element instead. A node
+/// with an attribute data-key stands for one thing: it is removed with it, and becomes
+/// no other one.
 export function show(element, ...children) {
   const next = el('div', {}, ...children);
   adapt(element, [...next.childNodes]);
 }
 
+const keyOf = (node) => node?.dataset?.key;
+
 function adapt(element, wanted) {
-  const present = [...element.childNodes];
+  const keys = new Set(wanted.map(keyOf));
+  const present = [...element.childNodes].filter((node) => {
+    const stays = keyOf(node) === undefined || keys.has(keyOf(node));
+    if (!stays) node.remove();
+    return stays;
+  });
   wanted.forEach((node, i) => {
-    const old = present[i];
+    let old = present[i];
+    if (keyOf(old) !== keyOf(node)) {
+      const from = present.findIndex((other, k) => k > i && keyOf(node) !== undefined
+                                                   && keyOf(other) === keyOf(node));
+      const [moved] = from < 0 ? [node] : present.splice(from, 1);
+      present.splice(i, 0, moved);
+      element.insertBefore(moved, old ?? null);
+      old = moved;
+    }
+    if (old === node) return;
     if (!old) element.append(node);
     else if (old.nodeName !== node.nodeName) old.replaceWith(node);
     else if (node.nodeType === Node.TEXT_NODE) {

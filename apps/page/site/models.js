@@ -33,7 +33,7 @@ function row(status, job, allowed) {
   const sum = (field) => (load?.pipelines ?? []).reduce((n, p) => n + p[field], 0);
   const cell = (label, ...inside) => el('td', {'data-label': label}, inside);
   const where = stages(status, job);
-  return el('tr', {},
+  return el('tr', {'data-key': job.id},
     el('th', {scope: 'row'}, job.name || job.id),
     cell('State', el('span', {class: `state ${kind}`, text})),
     cell('Stages', where.length ? el('ul', {class: 'bare'}, where) : '-'),
@@ -50,25 +50,42 @@ function row(status, job, allowed) {
 function loadLine(load, allowed) {
   const name = load.as && load.as !== load.model ? `${load.model} as ${load.as}`
                                                  : load.model;
+  const line = {'data-key': load.id};
   const button = (text) => (allowed
     ? el('button', {type: 'button', class: 'small', 'data-load': load.id,
                     'data-model': name, 'aria-label': `${text} ${name}`, text})
     : null);
   if (load.state === 'failed')
-    return el('li', {class: 'bad'}, `${name} was not loaded: ${load.error} `,
+    return el('li', {...line, class: 'bad'}, `${name} was not loaded: ${load.error} `,
               button('Dismiss'));
-  if (load.state === 'ending') return el('li', {}, `${name}: ends, since it was cancelled`);
+  if (load.state === 'ending')
+    return el('li', line, `${name}: ends, since it was cancelled`);
   const done = load.state === 'waiting' ? 'waits for its turn'
     : load.all ? `${load.activity}: ${Math.round(100 * load.done / load.all)} %`
       : load.done ? `${load.activity}: ${bytes(load.done)}` : load.activity;
   const bar = el('progress', {max: 100, 'aria-label': `Progress of ${name}`,
     value: load.all ? Math.round(100 * load.done / load.all) : null});
-  return el('li', {}, `${name}: ${done}`, load.notice ? ` (${load.notice})` : '', bar,
+  return el('li', line, `${name}: ${done}`, load.notice ? ` (${load.notice})` : '', bar,
             ' ', button('Cancel'));
 }
 
+/// A second click within this time is the end of a double click: the line below may
+/// have taken the place of the first one.
+const DOUBLE_CLICK_MS = 500;
+
 export function makeModels() {
-  let status = null, allowed = null;
+  let status = null, allowed = null, wrong = '';
+
+  /// Does what a click asks for, and shows why not until the next one.
+  async function act(what, why = () => true) {
+    wrong = '';
+    try {
+      await what();
+    } catch (error) {
+      if (why(error)) wrong = words(error);
+    }
+    await refresh();
+  }
 
   async function refresh() {
     let loads;
@@ -78,7 +95,8 @@ export function makeModels() {
       byId('models-error').textContent = words(error);
       return;
     }
-    byId('models-error').textContent = status.waiting ?? '';
+    byId('models-error').textContent = [wrong, status.waiting ?? '']
+      .filter((text) => text).join(' ');
     allowed = loads.allowed;
     byId('load-form').hidden = !allowed;
     byId('load-off').hidden = allowed;
@@ -117,18 +135,24 @@ export function makeModels() {
 
   // ---- cancelling that
 
+  const cancelling = new Set(); // ids
+  let clicked = -DOUBLE_CLICK_MS;
   byId('loads').addEventListener('click', async (event) => {
     const button = event.target.closest('[data-load]');
     if (!button) return;
-    const model = button.dataset.model;
-    try {
-      await remove(`/models/loads/${encodeURIComponent(button.dataset.load)}`);
-      announce(`the load of ${model} is cancelled`);
-    } catch (error) {
-      if (error.status !== 404) // else it has just ended
-        byId('models-error').textContent = words(error);
+    if (event.detail > 0) { // by a pointer, not by a key
+      const before = clicked;
+      clicked = event.timeStamp;
+      if (clicked - before < DOUBLE_CLICK_MS) return;
     }
-    await refresh();
+    const {load, model} = button.dataset;
+    if (cancelling.has(load)) return;
+    cancelling.add(load);
+    await act(async () => {
+      await remove(`/models/loads/${encodeURIComponent(load)}`);
+      announce(`the load of ${model} is cancelled`);
+    }, (error) => error.status !== 404); // it has just ended
+    cancelling.delete(load);
   });
 
   // ---- unloading one
@@ -144,13 +168,10 @@ export function makeModels() {
   });
   byId('unload-yes').addEventListener('click', async () => {
     dialog.close();
-    try {
+    await act(async () => {
       await post('/models/unload', {model: asked});
       announce(`${asked} is being unloaded`);
-    } catch (error) {
-      byId('models-error').textContent = words(error);
-    }
-    await refresh();
+    });
   });
   byId('unload-no').addEventListener('click', () => dialog.close());
 

@@ -4,7 +4,7 @@
 // sum inside one task has one order.
 #pragma once
 
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 
 #include <algorithm>
 #include <cstddef>

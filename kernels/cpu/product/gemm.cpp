@@ -1,7 +1,7 @@
 // kernels/cpu/product/gemm.cpp -- oneDNN's sgemm, held to one thread.
 #include "kernels/cpu/product/gemm.hpp"
 
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -7,7 +7,7 @@
 // Errors: aborts if oneDNN cannot get memory.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 
 namespace shoal::kernels::cpu {
 

@@ -3,7 +3,7 @@
 // Private to kernels/cpu.
 #pragma once
 
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #include <algorithm>
 #include <cstddef>

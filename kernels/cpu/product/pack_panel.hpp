@@ -7,7 +7,7 @@
 // Private to kernels/cpu.
 #pragma once
 
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 namespace shoal::kernels::cpu {
 

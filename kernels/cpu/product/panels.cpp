@@ -4,7 +4,7 @@
 // parts.
 #include "kernels/cpu/product/panels.hpp"
 
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #include <algorithm>
 

@@ -13,9 +13,9 @@
 // Private to kernels/cpu.
 #pragma once
 
+#include "kernels/common/thread_team.hpp"
 #include "kernels/cpu/product/memory.hpp"
-#include "kernels/packed_weight.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/inference/packed_weight.hpp"
 
 #include <vector>
 

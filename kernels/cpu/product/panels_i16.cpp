@@ -9,9 +9,9 @@
 // A task is a range of panels and all tokens of a pass. The codes of a panel
 // are widened once for several hundred inputs. They stay in the first-level
 // cache while all tokens pass by. Sums of a block are exact.
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 #include "kernels/cpu/product/panels.hpp"
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 //
 // A register holds four inputs of 16 outputs, so one instruction computes 64
 // products, and the sum of a block needs no addition across lanes.
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 #include "kernels/cpu/isa/intrinsics.hpp"
 #include "kernels/cpu/product/panels.hpp"
-#include "kernels/packed_layout.hpp"
+#include "kernels/inference/packed_layout.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // kernels/cpu/product/product.cpp -- cuts a product into blocks, panels and tiles.
 #include "kernels/cpu/product/product.hpp"
 
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 
 #include <sys/mman.h>
 

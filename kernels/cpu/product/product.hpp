@@ -21,9 +21,9 @@
 // Private to kernels/cpu.
 #pragma once
 
+#include "kernels/common/thread_team.hpp"
 #include "kernels/cpu/isa/features.hpp"
 #include "kernels/cpu/product/gemm.hpp"
-#include "kernels/thread_team.hpp"
 
 #include <cstdlib>
 #include <memory>

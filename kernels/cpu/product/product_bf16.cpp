@@ -6,10 +6,10 @@
 // tiles of AMX take it. Both are made from blocks of 16 x 32 values, rounded to
 // the nearest; if the operand is transposed, 16 x 16 pairs are transposed
 // first.
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 #include "kernels/cpu/isa/intrinsics.hpp"
 #include "kernels/cpu/product/product.hpp"
-#include "kernels/packed_weight.hpp"
+#include "kernels/inference/packed_weight.hpp"
 
 #include <algorithm>
 #include <cstring>

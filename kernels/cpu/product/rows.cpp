@@ -1,7 +1,7 @@
 // kernels/cpu/product/rows.cpp -- cuts a product of rows into tasks and tiles.
 #include "kernels/cpu/product/rows.hpp"
 
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 #include "kernels/cpu/isa/parallel.hpp"
 
 #include <algorithm>

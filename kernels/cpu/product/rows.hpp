@@ -23,10 +23,10 @@
 // Private to kernels/cpu.
 #pragma once
 
+#include "kernels/common/thread_team.hpp"
 #include "kernels/cpu/isa/features.hpp"
 #include "kernels/cpu/product/memory.hpp"
-#include "kernels/packed_weight.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/inference/packed_weight.hpp"
 
 namespace shoal::kernels::cpu {
 

@@ -7,7 +7,7 @@
 // at 66 % of its rate; it runs at 101 % this way. Two rows at a time or parts of
 // rows gave 53 and 41 % (one thread of an EPYC of family 25, model 17,
 // 2026-11-23).
-#include "kernels/check.hpp"
+#include "kernels/common/check.hpp"
 #include "kernels/cpu/isa/intrinsics.hpp"
 #include "kernels/cpu/product/rows.hpp"
 

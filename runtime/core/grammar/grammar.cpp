@@ -375,10 +375,13 @@ model::result<grammar> compile(rule_set rules) {
       return !good[e.to] || !good[made.starts[e.rule]];
     });
   }
-  if (const auto r = begins_with_itself(made))
-    return failure{"rule " + rules.names[*r]
+  made.nothing = may_be_nothing(made);
+  call_order order = order_of_calls(made);
+  if (order.circle)
+    return failure{"rule " + rules.names[*order.circle]
                    + " can begin with itself (left recursion): write the "
                      "repetition with * or +, or let it end with itself"};
+  made.ranks = std::move(order.ranks);
   return made;
 }
 

@@ -55,6 +55,9 @@ struct node {
 struct grammar {
   std::vector<node> nodes;
   std::vector<node_id> starts; ///< of each rule; the first is the whole text
+  std::vector<bool> nothing; ///< of each rule: whether it may be nothing at all
+  /// Of each rule: less than those of all rules with which it can begin.
+  std::vector<std::uint32_t> ranks;
 };
 
 /// @pre every rule that is named exists

@@ -79,7 +79,6 @@ namespace {
 
 /// Rules with which each rule can begin.
 std::vector<std::vector<rule_id>> first_rules(const grammar& g) {
-  const std::vector<bool> nothing = may_be_nothing(g);
   std::vector<std::vector<rule_id>> out(g.starts.size());
   std::vector<rule_id> seen_by(g.nodes.size(), ~rule_id{0});
   std::vector<node_id> open;
@@ -95,7 +94,7 @@ std::vector<std::vector<rule_id>> first_rules(const grammar& g) {
       open.pop_back();
       for (const rule_edge& e : n.rules) {
         out[r].push_back(e.rule);
-        if (nothing[e.rule])
+        if (g.nothing[e.rule])
           add(e.to);
       }
     }
@@ -111,8 +110,10 @@ std::vector<bool> productive(const grammar& g) {
   return reaches_end(g, true);
 }
 
-std::optional<rule_id> begins_with_itself(const grammar& g) {
+call_order order_of_calls(const grammar& g) {
   const auto first = first_rules(g);
+  call_order out{std::nullopt, std::vector<std::uint32_t>(first.size())};
+  std::size_t left = first.size();
   enum class mark : std::uint8_t { unseen, on_way, done };
   std::vector<mark> marks(first.size());
   struct step {
@@ -128,19 +129,20 @@ std::optional<rule_id> begins_with_itself(const grammar& g) {
       step& at = way.back();
       if (at.next == first[at.rule].size()) {
         marks[at.rule] = mark::done;
+        out.ranks[at.rule] = static_cast<std::uint32_t>(--left);
         way.pop_back();
         continue;
       }
       const rule_id to = first[at.rule][at.next++];
       if (marks[to] == mark::on_way)
-        return to;
+        return {to, {}};
       if (marks[to] == mark::unseen) {
         marks[to] = mark::on_way;
         way.push_back({to});
       }
     }
   }
-  return std::nullopt;
+  return out;
 }
 
 } // namespace shoal::core::grammar

@@ -18,7 +18,12 @@ std::vector<bool> productive(const grammar& g);
 /// Rules that may be nothing at all.
 std::vector<bool> may_be_nothing(const grammar& g);
 
-/// A rule that can come to itself before a byte, if there is one.
-std::optional<rule_id> begins_with_itself(const grammar& g);
+struct call_order {
+  /// A rule that can come to itself before a byte, if there is one.
+  std::optional<rule_id> circle;
+  std::vector<std::uint32_t> ranks; ///< as grammar::ranks, if there is none
+};
+/// @pre g.nothing is known
+call_order order_of_calls(const grammar& g);
 
 } // namespace shoal::core::grammar

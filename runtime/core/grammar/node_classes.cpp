@@ -2,8 +2,6 @@
 // lead to nodes that the round before has told apart.
 #include "runtime/core/grammar/node_classes.hpp"
 
-#include "runtime/core/grammar/grammar_checks.hpp"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -27,7 +25,6 @@ std::vector<node_id> classes_of(const grammar& g) {
     std::iota(classes.begin(), classes.end(), node_id{0});
     return classes;
   }
-  const std::vector<bool> nothing = may_be_nothing(g);
   std::size_t count = 1;
   for (std::size_t round = 0; round != class_bytes; ++round) {
     std::map<signature, node_id> known;
@@ -41,7 +38,7 @@ std::vector<node_id> classes_of(const grammar& g) {
       s.push_back(~std::uint32_t{0});
       // Behind a rule that may be nothing as many bytes follow as here.
       for (const rule_edge& e : of.rules)
-        s.insert(s.end(), {e.rule, nothing[e.rule] ? e.to : classes[e.to]});
+        s.insert(s.end(), {e.rule, g.nothing[e.rule] ? e.to : classes[e.to]});
       next[n] = known.try_emplace(std::move(s), n).first->second;
     }
     classes = std::move(next);

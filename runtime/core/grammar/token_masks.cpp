@@ -55,12 +55,33 @@ std::vector<token> tokens_of(const std::vector<std::string>& texts,
   return out;
 }
 
+/// Tokens whose texts differ, if there are others.
+std::vector<token> different(const std::vector<std::string>& texts,
+                             const std::vector<std::string>& others) {
+  std::vector<token> out;
+  for (token t = 0; t != others.size(); ++t)
+    if (texts[t] != others[t])
+      out.push_back(t);
+  return out;
+}
+
+std::vector<token>
+with_text(const std::vector<std::string>& texts, std::vector<token> tokens) {
+  std::erase_if(tokens, [&](token t) { return texts[t].empty(); });
+  return tokens;
+}
+
 } // namespace
 
-token_list::token_list(std::vector<std::string> texts)
-  : texts_(std::move(texts)),
+token_list::token_list(std::vector<std::string> texts,
+                       std::vector<std::string> first)
+  : texts_(std::move(texts)), first_(std::move(first)),
+    other_first_(different(texts_, first_)),
     few_bytes_(texts_, tokens_of(texts_, 1, class_bytes)),
-    many_bytes_(texts_, tokens_of(texts_, class_bytes + 1, ~std::size_t{0})) {
+    many_bytes_(texts_, tokens_of(texts_, class_bytes + 1, ~std::size_t{0})),
+    by_first_(first_, with_text(first_, other_first_)) {
+  if (other_first_.empty())
+    first_.clear();
 }
 
 bool token_set::empty() const {
@@ -82,56 +103,60 @@ void token_masks::forget() {
 }
 
 void token_masks::count(std::size_t bytes) {
-  if (bytes_ + bytes > node_masks_bytes_max
-      || *counted_ + bytes > all_masks_bytes_max)
-    forget();
   bytes_ += bytes;
   *counted_ += bytes;
 }
 
+void token_masks::of_node::add_to(token_set& out) const {
+  out.add_all(allowed_set);
+  for (const token t : allowed)
+    out.add(t);
+}
+
+std::size_t token_masks::of_node::bytes() const noexcept {
+  constexpr std::size_t entry_bytes = 192;
+  return entry_bytes + allowed.size() * sizeof(token) + allowed_set.bytes()
+         + depends.size() * sizeof(range);
+}
+
 std::optional<token_masks::found>
 token_masks::at(node_id top, std::size_t& work) {
-  constexpr std::size_t entry_bytes = 128;
-  std::vector<token> allowed;
-  auto few = known_classes_.find(classes_[top]);
-  auto many = known_nodes_.find(top);
-  std::unique_ptr<of_class> made_few;
-  if (few == known_classes_.end()) {
-    made_few =
-      std::make_unique<of_class>(of_class{token_set(tokens_->size()), {}});
-    if (!compute(top, tokens_->few_bytes(), work, allowed, made_few->depends))
-      return std::nullopt;
-    for (const token t : allowed)
-      made_few->allowed.add(t);
-  }
-  std::unique_ptr<of_node> made_many;
-  if (many == known_nodes_.end()) {
-    made_many = std::make_unique<of_node>();
-    if (!compute(top, tokens_->many_bytes(), work, made_many->allowed,
-                 made_many->depends))
+  const auto few = known_classes_.find(classes_[top]);
+  const auto many = known_nodes_.find(top);
+  found out{few == known_classes_.end() ? nullptr : few->second.get(),
+            many == known_nodes_.end() ? nullptr : many->second.get()};
+  std::unique_ptr<of_node> made_few, made_many;
+  if (out.few_bytes == nullptr) {
+    made_few = compute(top, tokens_->few_bytes(), work);
+    if (!made_few)
       return std::nullopt;
   }
-  // What is counted may make it forget the other one.
-  std::size_t bytes = 0;
-  if (made_few)
-    bytes += entry_bytes + tokens_->size() / 8
-             + made_few->depends.size() * sizeof(range);
-  if (made_many)
-    bytes += entry_bytes + made_many->allowed.size() * sizeof(token)
-             + made_many->depends.size() * sizeof(range);
+  if (out.many_bytes == nullptr) {
+    made_many = compute(top, tokens_->many_bytes(), work);
+    if (!made_many)
+      return std::nullopt;
+  }
+  const std::size_t bytes =
+    (made_few ? made_few->bytes() : 0) + (made_many ? made_many->bytes() : 0);
   if (bytes > 0
       && (bytes_ + bytes > node_masks_bytes_max
-          || *counted_ + bytes > all_masks_bytes_max)
-      && !(made_few && made_many)) {
+          || *counted_ + bytes > all_masks_bytes_max)) {
+    // The other one is needed yet.
+    if (!made_few)
+      made_few = std::move(few->second);
+    if (!made_many)
+      made_many = std::move(many->second);
     forget();
-    return at(top, work);
   }
-  count(bytes);
-  if (made_few)
-    few = known_classes_.emplace(classes_[top], std::move(made_few)).first;
-  if (made_many)
-    many = known_nodes_.emplace(top, std::move(made_many)).first;
-  return found{few->second.get(), many->second.get()};
+  if (made_few) {
+    count(made_few->bytes());
+    out.few_bytes = (known_classes_[classes_[top]] = std::move(made_few)).get();
+  }
+  if (made_many) {
+    count(made_many->bytes());
+    out.many_bytes = (known_nodes_[top] = std::move(made_many)).get();
+  }
+  return out;
 }
 
 namespace {
@@ -145,11 +170,15 @@ bool spend(std::size_t& left, std::size_t work) {
 
 } // namespace
 
-/// @returns whether there was work enough
-bool token_masks::compute(node_id top, const token_order& order,
-                          std::size_t& work, std::vector<token>& allowed,
-                          std::vector<range>& depends) const {
-  stacks s(grammar_);
+/// @returns null if there was too little work
+std::unique_ptr<token_masks::of_node>
+token_masks::compute(node_id top, const token_order& order, std::size_t& work) {
+  auto out = std::make_unique<of_node>();
+  std::vector<token>& allowed = out->allowed;
+  std::vector<range>& depends = out->depends;
+  if (!walked_ || walked_->bytes() > walked_bytes_max)
+    walked_.emplace(grammar_);
+  stacks& s = *walked_;
   std::vector<position> path{s.on_unknown(top)}; // after each byte
   std::vector<bool> open{false}; // some text before has ended the rule
   for (std::uint32_t k = 0; k < order.size();) {
@@ -160,18 +189,18 @@ bool token_masks::compute(node_id top, const token_order& order,
       open = {false};
     }
     const std::size_t before = path.size() + s.work();
-    while (path.size() <= text.size() && path.back() != nowhere) {
+    while (path.size() <= text.size() && s.is_known(path.back())) {
       const bool ended = open.back() || s.is_open(path.back());
       path.push_back(
         s.step(path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       open.push_back(ended);
     }
-    if (!spend(work, path.size() + s.work() - before) || s.is_cut(path.back()))
-      return false;
+    if (!spend(work, path.size() + s.work() - before))
+      return nullptr;
     // All tokens with a beginning that is not allowed are alike.
-    const std::uint32_t last =
-      path.back() == nowhere ? order.behind(k, path.size() - 1) : k + 1;
-    if (path.back() != nowhere)
+    const bool known = s.is_known(path.back());
+    const std::uint32_t last = known ? k + 1 : order.behind(k, path.size() - 1);
+    if (known)
       allowed.push_back(order[k]);
     else if (open.back() && !depends.empty() && depends.back().last == k)
       depends.back().last = last;
@@ -183,7 +212,15 @@ bool token_masks::compute(node_id top, const token_order& order,
     path.resize(std::min<std::size_t>(path.size(), order.shared(k) + 1));
     open.resize(path.size());
   }
-  return true;
+  if (allowed.size() * sizeof(token) > tokens_->size() / 8) {
+    out->allowed_set = token_set(tokens_->size());
+    for (const token t : allowed)
+      out->allowed_set.add(t);
+    allowed = {};
+  }
+  allowed.shrink_to_fit();
+  depends.shrink_to_fit();
+  return out;
 }
 
 constrained_text::constrained_text(std::shared_ptr<token_masks> by)
@@ -200,16 +237,25 @@ void constrained_text::allowed(token_set& out) {
     if (lost_)
       break;
     const auto found = by_->at(t.node, work);
-    lost_ = !found
-            || !add_depending(found->few_bytes->depends, tokens.few_bytes(),
-                              t.stack, work, out)
-            || !add_depending(found->many_bytes->depends, tokens.many_bytes(),
-                              t.stack, work, out);
+    lost_ = !found;
     if (lost_)
       break;
-    out.add_all(found->few_bytes->allowed);
-    for (const token more : found->many_bytes->allowed)
-      out.add(more);
+    if (const auto& few = found->few_bytes->depends,
+        &many = found->many_bytes->depends;
+        !few.empty() || !many.empty()) {
+      const position here = stacks_->only(t.stack);
+      lost_ = !add_depending(few, tokens.few_bytes(), here, work, out)
+              || !add_depending(many, tokens.many_bytes(), here, work, out);
+    }
+    found->few_bytes->add_to(out);
+    found->many_bytes->add_to(out);
+  }
+  if (!begun_ && !lost_) {
+    for (const token t : tokens.other_first())
+      out.remove(t);
+    const token_order& first = tokens.by_first();
+    const token_masks::range all{0, static_cast<std::uint32_t>(first.size())};
+    lost_ = !add_depending({&all, 1}, first, at_, work, out);
   }
   if (lost_)
     out.clear();
@@ -219,10 +265,8 @@ void constrained_text::allowed(token_set& out) {
 /// @returns whether there was work enough
 bool constrained_text::add_depending(
   std::span<const token_masks::range> depends, const token_order& order,
-  std::uint32_t stack, std::size_t& work, token_set& out) {
-  if (depends.empty())
-    return true;
-  std::vector<position> path{stacks_->only(stack)};
+  position from, std::size_t& work, token_set& out) {
+  std::vector<position> path{from};
   const std::string* before = nullptr;
   for (const auto& range : depends)
     for (std::uint32_t k = range.first; k < range.last;) {
@@ -235,13 +279,13 @@ bool constrained_text::add_depending(
       }
       before = &text;
       const std::size_t walked = path.size() + stacks_->work();
-      while (path.size() <= text.size() && path.back() != nowhere)
+      while (path.size() <= text.size() && stacks_->is_known(path.back()))
         path.push_back(stacks_->step(
           path.back(), static_cast<std::uint8_t>(text[path.size() - 1])));
       if (!spend(work, path.size() + stacks_->work() - walked)
-          || stacks_->is_cut(path.back()) || stacks_->bytes() > mask_bytes_max)
+          || stacks_->bytes() > mask_bytes_max)
         return false;
-      if (path.back() == nowhere) {
+      if (!stacks_->is_known(path.back())) {
         k = order.behind(k, path.size() - 1);
         continue;
       }
@@ -251,13 +295,27 @@ bool constrained_text::add_depending(
   return true;
 }
 
+const std::string& constrained_text::text_of(token t) const {
+  return begun_ ? by_->tokens().text(t) : by_->tokens().first_text(t);
+}
+
 bool constrained_text::add(token t) {
-  if (t >= by_->tokens().size() || by_->tokens().text(t).empty())
+  if (t >= by_->tokens().size() || text_of(t).empty())
     return false;
-  const position next = stacks_->step(at_, by_->tokens().text(t));
+  const std::string& text = text_of(t);
+  position next = stacks_->step(at_, text);
+  // Together the stacks may be too many where each alone is not.
+  if (stacks_->is_cut(next))
+    for (const stacks::top& top : stacks_->tops(at_))
+      if (const position alone = stacks_->step(stacks_->only(top.stack), text);
+          stacks_->is_known(alone)) {
+        next = alone;
+        break;
+      }
   if (next == nowhere)
     return false;
   at_ = next;
+  begun_ = true;
   shrink();
   return true;
 }

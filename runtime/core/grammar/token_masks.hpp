@@ -14,8 +14,9 @@
 //
 // Threads: one at a time. A text may be used on one thread while another one has its
 //          masks, but for allowed().
-// Errors:  a token of no bytes is never allowed. A grammar so ambiguous that its
-//          tokens take more than mask_work_max leaves a text `lost`.
+// Errors:  a token of no bytes is never allowed, nor is one that leads over a limit of
+//          stacks.hpp. A grammar so ambiguous that its tokens take more than
+//          mask_work_max leaves a text `lost`.
 #pragma once
 
 #include "runtime/core/grammar/node_classes.hpp" // class_bytes
@@ -63,21 +64,34 @@ class token_list {
 public:
   /// @param texts of token 0, 1, ...; empty for those that are no text, such as
   ///        the end of a sequence
-  explicit token_list(std::vector<std::string> texts);
+  /// @param first the same of a text's first token, if some differ: decoders leave
+  ///        out a space there
+  explicit token_list(std::vector<std::string> texts,
+                      std::vector<std::string> first = {});
   // Orders refer to the texts.
   token_list(const token_list&) = delete;
   token_list& operator=(const token_list&) = delete;
 
   std::size_t size() const noexcept { return texts_.size(); }
   const std::string& text(token t) const { return texts_[t]; }
+  const std::string& first_text(token t) const {
+    return first_.empty() ? texts_[t] : first_[t];
+  }
+  /// Tokens whose text differs where it is the first one.
+  const std::vector<token>& other_first() const noexcept {
+    return other_first_;
+  }
+  /// Those of them that have a text there, by that.
+  const token_order& by_first() const noexcept { return by_first_; }
   /// Tokens of 1 to class_bytes bytes.
   const token_order& few_bytes() const noexcept { return few_bytes_; }
   /// Those of more.
   const token_order& many_bytes() const noexcept { return many_bytes_; }
 
 private:
-  std::vector<std::string> texts_;
-  token_order few_bytes_, many_bytes_;
+  std::vector<std::string> texts_, first_;
+  std::vector<token> other_first_;
+  token_order few_bytes_, many_bytes_, by_first_;
 };
 
 /// A bit for each token: whether it is allowed.
@@ -85,10 +99,14 @@ class token_set {
 public:
   explicit token_set(std::size_t tokens) : words_((tokens + 63) / 64) {}
   void add(token t) { words_[t / 64] |= std::uint64_t{1} << t % 64; }
+  void remove(token t) { words_[t / 64] &= ~(std::uint64_t{1} << t % 64); }
   bool has(token t) const { return words_[t / 64] >> t % 64 & 1; }
   void add_all(const token_set& other) {
-    for (std::size_t i = 0; i != words_.size(); ++i)
+    for (std::size_t i = 0; i != other.words_.size(); ++i)
       words_[i] |= other.words_[i];
+  }
+  std::size_t bytes() const noexcept {
+    return words_.size() * sizeof words_[0];
   }
   void clear() { std::fill(words_.begin(), words_.end(), 0); }
   bool empty() const;
@@ -114,6 +132,8 @@ inline constexpr std::size_t positions_bytes_max = std::size_t{4} << 20;
 inline constexpr std::size_t mask_work_max = 16'000'000;
 /// Memory of positions while that is done.
 inline constexpr std::size_t mask_bytes_max = std::size_t{64} << 20;
+/// What of these is kept for the next masks of the same grammar.
+inline constexpr std::size_t walked_bytes_max = std::size_t{1} << 20;
 
 /// A grammar with a vocabulary; texts share it.
 class token_masks {
@@ -135,18 +155,17 @@ public:
   struct range {
     std::uint32_t first = 0, last = 0; ///< indices [first, last)
   };
-  /// Tokens of few bytes from a node, whatever the stack below.
-  struct of_class {
-    token_set allowed;
-    std::vector<range> depends;
-  };
-  /// The same of those of many bytes.
+  /// Tokens of an order from a node, whatever the stack below.
   struct of_node {
-    std::vector<token> allowed;
+    std::vector<token> allowed; ///< or, if that is smaller:
+    token_set allowed_set{0};
     std::vector<range> depends;
+
+    void add_to(token_set& out) const;
+    std::size_t bytes() const noexcept;
   };
   struct found {
-    const of_class* few_bytes = nullptr;
+    const of_node* few_bytes = nullptr;
     const of_node* many_bytes = nullptr;
   };
   /// @param work that may be done, less what is done
@@ -154,15 +173,16 @@ public:
   std::optional<found> at(node_id top, std::size_t& work);
 
 private:
-  bool compute(node_id top, const token_order& order, std::size_t& work,
-               std::vector<token>& allowed, std::vector<range>& depends) const;
+  std::unique_ptr<of_node>
+  compute(node_id top, const token_order& order, std::size_t& work);
   void count(std::size_t bytes);
   void forget();
 
   grammar grammar_;
   std::shared_ptr<const token_list> tokens_;
   std::vector<node_id> classes_;
-  std::unordered_map<node_id, std::unique_ptr<of_class>> known_classes_;
+  std::optional<stacks> walked_; ///< steps of the last masks that were computed
+  std::unordered_map<node_id, std::unique_ptr<of_node>> known_classes_;
   std::unordered_map<node_id, std::unique_ptr<of_node>> known_nodes_;
   std::size_t bytes_ = 0;
   shared_count counted_;
@@ -187,13 +207,15 @@ public:
 
 private:
   bool add_depending(std::span<const token_masks::range> depends,
-                     const token_order& order, std::uint32_t stack,
-                     std::size_t& work, token_set& out);
+                     const token_order& order, position from, std::size_t& work,
+                     token_set& out);
+  const std::string& text_of(token t) const;
   void shrink();
 
   std::shared_ptr<token_masks> by_;
   std::unique_ptr<stacks> stacks_;
   position at_ = nowhere;
+  bool begun_ = false; ///< it has a token
   std::size_t bytes_max_ = positions_bytes_max;
   bool lost_ = false;
 };

@@ -77,7 +77,7 @@ void fields(auto& v, of<token_bias> auto& x) {
          [&] { return x.bias >= -1e4 && x.bias <= 1e4; });
 }
 
-/// How the next token is chosen; kernels/sampling.hpp.
+/// How the next token is chosen; kernels/inference/sampling.hpp.
 struct sampling_wish {
   double temperature = 1;
   std::uint32_t top_k = 0;

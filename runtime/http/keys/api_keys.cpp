@@ -131,6 +131,11 @@ model::result<api_keys> api_keys::load(const std::filesystem::path& file) {
                file.string());
 }
 
+bool api_keys::has_name(std::string_view name) const {
+  return std::ranges::any_of(
+    keys_, [&](const api_key& key) { return key.name == name; });
+}
+
 const api_key* api_keys::find(std::string_view key) const {
   const core::blob_digest wanted = hash(key);
   const api_key* found = nullptr;

@@ -53,6 +53,7 @@ public:
 
   /// @returns null if the key is unknown
   const api_key* find(std::string_view key) const;
+  bool has_name(std::string_view name) const;
   std::size_t size() const noexcept { return keys_.size(); }
 
 private:

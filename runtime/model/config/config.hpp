@@ -8,7 +8,7 @@
 // Errors: a failure names the key and the possible values.
 #pragma once
 
-#include "kernels/rope.hpp"
+#include "kernels/layers/rope.hpp"
 #include "runtime/core/limits.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/config/word_rules.hpp"

@@ -17,7 +17,7 @@
 //         no documents, and how many more there are.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/data/byte_source.hpp"
 

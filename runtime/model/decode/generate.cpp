@@ -82,7 +82,9 @@ std::span<const float> generation::masked(std::span<const float> logits_V) {
 }
 
 void generation::after(std::span<const token_id> prompt) {
-  text_.after(prompt);
+  if (
+    !kept_) // else it is a text of its own, whose first token is judged as such
+    text_.after(prompt);
   for (const token_id id : prompt)
     remember(id);
 }

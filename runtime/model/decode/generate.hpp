@@ -6,7 +6,7 @@
 // whole model.
 #pragma once
 
-#include "kernels/sampling.hpp"
+#include "kernels/inference/sampling.hpp"
 #include "runtime/core/grammar/token_masks.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/decode/token_text.hpp"
@@ -76,9 +76,7 @@ public:
   /// Whether it has stopped since no token can go on with an unfinished text, as
   /// far as that is known of a very ambiguous grammar.
   bool lacks_tokens() const {
-    return lost_
-           || (kept_ && allowed_->empty()
-               && (kept_->lost() || !kept_->may_end()));
+    return lost_ || (kept_ && allowed_->empty() && !kept_->may_end());
   }
 
 private:

@@ -6,15 +6,15 @@
 // positions keep their stored type. The embedding and the head are weights like
 // others; tied ones are held once.
 //
-// Precision: kernels/packed_weight.hpp. Activations are floats.
+// Precision: kernels/inference/packed_weight.hpp. Activations are floats.
 // Threads:   loading uses the team of the device; otherwise one call at a time.
 // Ownership: a unit shares the mapped files that it reads; the device and,
 //            for views, the states belong to the caller and outlive it.
 // Errors:    a failure names file and tensor.
 #pragma once
 
-#include "kernels/packed_weight.hpp"
-#include "kernels/rope.hpp"
+#include "kernels/inference/packed_weight.hpp"
+#include "kernels/layers/rope.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/stage_model.hpp"
 

@@ -18,7 +18,7 @@
 //            outlives its passes.
 #pragma once
 
-#include "kernels/paged_attention.hpp"
+#include "kernels/inference/paged_attention.hpp"
 #include "runtime/model/decode/inference.hpp"
 #include "runtime/model/decode/row_batch.hpp"
 #include "runtime/model/pass.hpp"

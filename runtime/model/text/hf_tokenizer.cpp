@@ -247,7 +247,7 @@ hf_tokenizer::decode(std::span<const token_id> ids, bool skip_special) const {
   return parts_->decoder.decode(std::move(texts));
 }
 
-result<std::vector<std::string>> hf_tokenizer::token_bytes() const {
+result<std::vector<std::string>> hf_tokenizer::token_bytes(bool first) const {
   if (!parts_->decoder.is_by_token())
     return failure{"the decoder of its tokenizer.json looks at several tokens "
                    "at once"};
@@ -255,7 +255,7 @@ result<std::vector<std::string>> hf_tokenizer::token_bytes() const {
   for (std::size_t id = 0; id != out.size(); ++id)
     if (const std::string* text =
           text_of(*parts_, static_cast<token_id>(id), true))
-      out[id] = parts_->decoder.token_bytes(*text);
+      out[id] = parts_->decoder.token_bytes(*text, first);
   return out;
 }
 

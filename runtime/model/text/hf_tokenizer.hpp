@@ -23,7 +23,7 @@
 //          notice.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/core/text/text_range.hpp"
 #include "runtime/model/text/patterns/regex.hpp" // text_bytes_max
@@ -71,9 +71,10 @@ public:
   std::string
   decode(std::span<const token_id> ids, bool skip_special = true) const;
 
-  /// The bytes that each id adds behind other text, by id; none for special
-  /// tokens. @returns a failure if the decoder looks at more than one token
-  result<std::vector<std::string>> token_bytes() const;
+  /// The bytes that each id adds behind other text, or as the first one of a text, by
+  /// id; none for special tokens. @returns a failure if the decoder looks at more than
+  /// one token
+  result<std::vector<std::string>> token_bytes(bool first = false) const;
 
 private:
   friend class encoder;

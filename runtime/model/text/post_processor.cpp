@@ -56,10 +56,9 @@ void post_processor::add(const json_view& from, std::size_t id_limit,
   if (!from.ok())
     return;
   if (type == "Sequence") {
-    const json_view all = from["processors"];
-    const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.ok(); ++i)
-      add(all[i], id_limit, depth + 1);
+    from["processors"].each(components_max, [&](const json_view& component) {
+      add(component, id_limit, depth + 1);
+    });
   } else if (type == "TemplateProcessing") {
     add_template(from, id_limit);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {

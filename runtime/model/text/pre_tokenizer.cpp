@@ -277,16 +277,13 @@ pre_tokenizer pre_tokenizer::parse(const json_view& from) {
 }
 
 void pre_tokenizer::add(const json_view& from, int depth) {
-  const std::string_view type = from["type"].string();
-  if (depth > nesting_max || steps_.size() >= components_max)
-    from.fail("too many components, or nested too deep");
+  const std::string_view type = component_type(from, depth, steps_.size());
   if (!from.ok())
     return;
   if (type == "Sequence") {
-    const json_view all = from["pretokenizers"];
-    const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.ok(); ++i)
-      add(all[i], depth + 1);
+    from["pretokenizers"].each(components_max, [&](const json_view& component) {
+      add(component, depth + 1);
+    });
   } else if (type == "ByteLevel") {
     byte_level_step step;
     step.add_prefix_space = from["add_prefix_space"].boolean();

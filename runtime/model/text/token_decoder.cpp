@@ -188,6 +188,18 @@ bool fuses(const decoder_step& step) {
          || std::holds_alternative<byte_level_decoding>(step);
 }
 
+/// The same at the start of a text of which `text` is the first part.
+std::string start_stripped(const strip_decoding& step, std::string_view text) {
+  std::size_t at = 0;
+  for (std::size_t n = 0; n != step.start && at != text.size(); ++n) {
+    std::size_t next = at;
+    if (core::next_code(text, next) != step.content)
+      break;
+    at = next;
+  }
+  return std::string(text.substr(at));
+}
+
 /// What the steps before one have done to the texts.
 struct passed_steps {
   bool fused = false; ///< there is one text, which comes in parts
@@ -217,16 +229,13 @@ token_decoder token_decoder::parse(const json_view& from) {
 }
 
 void token_decoder::add(const json_view& from, int depth) {
-  const std::string_view type = from["type"].string();
-  if (depth > nesting_max || steps_.size() >= components_max)
-    from.fail("too many components, or nested too deep");
+  const std::string_view type = component_type(from, depth, steps_.size());
   if (!from.ok())
     return;
   if (type == "Sequence") {
-    const json_view all = from["decoders"];
-    const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.ok(); ++i)
-      add(all[i], depth + 1);
+    from["decoders"].each(components_max, [&](const json_view& component) {
+      add(component, depth + 1);
+    });
   } else if (type == "ByteLevel") {
     steps_.emplace_back(byte_level_decoding{});
   } else if (type == "ByteFallback") {
@@ -284,20 +293,24 @@ bool token_decoder::is_by_token() const {
   return given_;
 }
 
-std::string token_decoder::token_bytes(const std::string& token) const {
+std::string
+token_decoder::token_bytes(const std::string& token, bool first) const {
   std::string text = token;
   bool fused = false, is_byte = false;
   for (const decoder_step& step : steps_) {
-    if (is_byte) // later steps see whole characters
+    if (is_byte && !core::is_utf8(text)) // later steps see whole characters
       break;
     if (const auto* strip = std::get_if<strip_decoding>(&step)) {
-      text = fused ? text : stripped(*strip, text); // else of the start only
+      if (!fused)
+        text = stripped(*strip, text);
+      else if (first) // else of the start only
+        text = start_stripped(*strip, text);
     } else if (const auto* replace = std::get_if<replace_step>(&step)) {
       text = replaced(*replace, grown_bytes_max(text.size()), text);
     } else if (const auto* meta = std::get_if<metaspace_step>(&step)) {
-      text = with_spaces(*meta, text, false);
+      text = with_spaces(*meta, text, first);
     } else if (const auto* word = std::get_if<word_piece_decoding>(&step)) {
-      text = word_piece_text(*word, text, false);
+      text = word_piece_text(*word, text, first);
     } else if (std::holds_alternative<byte_level_decoding>(step)) {
       std::string bytes;
       append_from_byte_level(text, bytes);

@@ -58,10 +58,11 @@ public:
   /// @pre the texts are UTF-8
   std::string decode(std::vector<std::string> tokens) const;
 
-  /// Whether each token adds bytes of its own to a text, but for its first one.
+  /// Whether each token adds bytes of its own to a text.
   bool is_by_token() const;
   /// Those bytes: they may be part of a character. @pre is_by_token()
-  std::string token_bytes(const std::string& token) const;
+  /// @param first the token is the first one of a text
+  std::string token_bytes(const std::string& token, bool first = false) const;
 
 private:
   friend class text_stream;

@@ -57,9 +57,9 @@ std::size_t tokenizer::id_count() const {
                : static_cast<std::size_t>(byte_tokenizer::byte_count);
 }
 
-result<std::vector<std::string>> tokenizer::token_bytes() const {
+result<std::vector<std::string>> tokenizer::token_bytes(bool first) const {
   if (file_)
-    return file_->token_bytes();
+    return file_->token_bytes(first);
   std::vector<std::string> out;
   for (int byte = 0; byte != byte_tokenizer::byte_count; ++byte)
     out.emplace_back(1, static_cast<char>(byte));

@@ -12,7 +12,7 @@
 // Errors:  a failure names the file and the key, or the problem of a text.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/core/result.hpp"
 #include "runtime/model/config/config.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
@@ -55,10 +55,10 @@ public:
 
   /// The highest id with text, plus one.
   std::size_t id_count() const;
-  /// The bytes that each id adds behind other text, by id; none for ids that are
-  /// no text, such as the end of a sequence. @returns a failure if that cannot be
-  /// said of single tokens
-  result<std::vector<std::string>> token_bytes() const;
+  /// The bytes that each id adds behind other text, or as the first one of a text, by
+  /// id; none for ids that are no text, such as the end of a sequence. @returns a
+  /// failure if that cannot be said of single tokens
+  result<std::vector<std::string>> token_bytes(bool first = false) const;
   /// Settings of its file that are not supported, as lines for users.
   std::vector<std::string> notices() const;
   /// Null: bytes.

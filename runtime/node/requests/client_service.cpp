@@ -181,6 +181,11 @@ std::string client_service::offer(const offer_checkpoint& r) {
   return tell_job(r.job, checkpoint_offered{r.job, r.manifest, r.step});
 }
 
+void client_service::left_behind(std::vector<core::blob_digest> blobs) {
+  if (const caf::actor supervisor = node_.supervisor())
+    caf::anon_send(supervisor, blobs_left_behind{std::move(blobs)});
+}
+
 void client_service::fetch(const core::blob_digest& digest,
                            std::function<void(std::error_code)> done) {
   parts_.exchange->fetch(digest, std::nullopt, node_.peers(), std::move(done));

@@ -100,6 +100,7 @@ public:
   std::string stop_job(core::job_id job, bool drain) override;
   std::string wait_no_longer(core::job_id job) override;
   std::string offer(const offer_checkpoint& r) override;
+  void left_behind(std::vector<core::blob_digest> blobs) override;
   void fetch(const core::blob_digest& digest,
              std::function<void(std::error_code)> done) override;
   void send(const core::peer_id& to, const client_reply& reply) override;

@@ -21,20 +21,12 @@ public:
     if (!instructions.empty())
       messages_.push_back(
         {{"role", "system"}, {"content", std::move(instructions)}});
-    const json* const value = in_.find("input");
-    if (!value)
-      in_.wrong("input", "is missing: give a string or a list of items",
-                "missing_required_parameter");
-    else if (value->is_string())
-      messages_.push_back({{"role", "user"}, {"content", *value}});
-    else if (!value->is_array())
-      in_.not_a("input", *value, "a string or a list of items");
-    else if (value->empty())
-      in_.wrong("input", "is an empty list");
-    else if (value->size() > limits_.messages_max)
-      in_.wrong("input", "has more than " + std::to_string(limits_.messages_max)
-                           + " items");
-    else
+    const json* const text = in_.find("input");
+    if (text && text->is_string())
+      messages_.push_back({{"role", "user"}, {"content", *text}});
+    else if (const json* const value =
+               in_.filled_list("input", "a string or a list of items", "items",
+                               limits_.messages_max))
       for (std::size_t i = 0; i < value->size() && in_.ok(); ++i)
         add((*value)[i], "input[" + std::to_string(i) + "]");
     return std::move(messages_);
@@ -69,7 +61,7 @@ private:
   }
 
   void add_message(const json& item, const std::string& where) {
-    const std::string role = text_of(item, "role", where);
+    const std::string role = in_.text_in(item, "role", where);
     if (!in_.ok())
       return;
     if (role.size() > limits_.name_bytes_max)
@@ -85,9 +77,9 @@ private:
   }
 
   void add_call(const json& item, const std::string& where) {
-    const std::string name = text_of(item, "name", where);
-    const std::string id = text_of(item, "call_id", where);
-    std::string arguments = text_of(item, "arguments", where);
+    const std::string name = in_.text_in(item, "name", where);
+    const std::string id = in_.text_in(item, "call_id", where);
+    std::string arguments = in_.text_in(item, "arguments", where);
     if (!in_.ok())
       return;
     const bool goes_on = !messages_.empty()
@@ -107,7 +99,7 @@ private:
   }
 
   void add_output(const json& item, const std::string& where) {
-    const std::string id = text_of(item, "call_id", where);
+    const std::string id = in_.text_in(item, "call_id", where);
     json output = content_of(item, "output", where);
     if (!in_.ok())
       return;
@@ -138,19 +130,6 @@ private:
     return message;
   }
 
-  /// A field that must be there and be a text.
-  std::string
-  text_of(const json& object, const char* name, const std::string& where) {
-    const auto found = object.find(name);
-    if (found == object.end())
-      in_.wrong(where + "." + name, "is missing", "missing_required_parameter");
-    else if (!found->is_string())
-      in_.not_a(where + "." + name, *found, "a string");
-    else
-      return found->get<std::string>();
-    return {};
-  }
-
   /// A text, or a list of parts of type "text".
   json
   content_of(const json& object, const char* name, const std::string& where) {
@@ -179,15 +158,15 @@ private:
       in_.not_a(place, part, "an object");
       return {};
     }
-    const std::string type = text_of(part, "type", place);
+    const std::string type = in_.text_in(part, "type", place);
     if (!in_.ok())
       return {};
     for (const char* known :
          {"input_text", "output_text", "text", "reasoning_text"})
       if (type == known)
-        return text_of(part, "text", place);
+        return in_.text_in(part, "text", place);
     if (type == "refusal")
-      return text_of(part, "refusal", place);
+      return in_.text_in(part, "refusal", place);
     in_.wrong(place + ".type",
               "is " + shown(json(type)) + ": only texts are supported",
               "unsupported_parameter");

@@ -23,30 +23,9 @@ json function_of(const json& object) {
 }
 
 json read_tools(fields& in, const chat_limits& limits) {
-  const json* const value = in.find("tools");
-  if (!value)
-    return nullptr;
-  if (!value->is_array())
-    in.not_a("tools", *value, "a list of tools");
-  else if (value->size() > limits.tools_max)
-    in.wrong("tools",
-             "has more than " + std::to_string(limits.tools_max) + " tools");
-  json out = json::array();
-  for (std::size_t i = 0; in.ok() && i < value->size(); ++i) {
-    const json& tool = (*value)[i];
-    const std::string place = "tools[" + std::to_string(i) + "]";
-    if (!tool.is_object())
-      in.not_a(place, tool, "an object");
-    else if (const json type = tool.value("type", json()); type != "function")
-      in.wrong(place + ".type",
-               "is " + shown(type) + ": only \"function\" is supported",
-               "unsupported_parameter");
-    else if (!tool.contains("name") || !tool["name"].is_string())
-      in.wrong(place + ".name", "is missing or no string", "invalid_type");
-    else
-      out.push_back(function_of(tool));
-  }
-  return out;
+  return read_tools_of(
+    in, limits.tools_max, "function", false,
+    [](const json& tool, const std::string&) { return function_of(tool); });
 }
 
 json read_tool_choice(fields& in) {
@@ -73,13 +52,9 @@ json read_tool_choice(fields& in) {
 
 /// text.format as response_format.
 json read_format(fields& in) {
-  const json* const text = in.find("text");
+  const json* const text = in.object("text");
   if (!text)
     return nullptr;
-  if (!text->is_object()) {
-    in.not_a("text", *text, "an object");
-    return nullptr;
-  }
   const auto found = text->find("format");
   if (found == text->end() || found->is_null())
     return nullptr;
@@ -95,13 +70,9 @@ json read_format(fields& in) {
 }
 
 json read_effort(fields& in) {
-  const json* const value = in.find("reasoning");
+  const json* const value = in.object("reasoning");
   if (!value)
     return nullptr;
-  if (!value->is_object()) {
-    in.not_a("reasoning", *value, "an object");
-    return nullptr;
-  }
   return value->value("effort", json());
 }
 
@@ -124,11 +95,9 @@ bool read_include(fields& in) {
 }
 
 void read_metadata(fields& in, const responses_limits& limits) {
-  const json* const value = in.find("metadata");
+  const json* const value = in.object("metadata");
   if (!value)
     return;
-  if (!value->is_object())
-    return in.not_a("metadata", *value, "an object");
   if (value->size() > limits.metadata_max)
     return in.wrong("metadata", "has more than "
                                   + std::to_string(limits.metadata_max)
@@ -162,9 +131,7 @@ void refuse_unsupported(fields& in) {
   in.text("truncation", 64, truncation);
   if (!truncation.empty() && truncation != "disabled")
     in.wrong("truncation", "must be \"disabled\"", "unsupported_parameter");
-  if (const json* const value = in.find("stream_options");
-      value && !value->is_object())
-    in.not_a("stream_options", *value, "an object");
+  in.object("stream_options");
   bool ignored = false;
   in.flag("store", ignored);
   in.flag("parallel_tool_calls", ignored);
@@ -232,17 +199,12 @@ parse_responses(std::string_view body, const responses_limits& limits) {
                              + std::to_string(repeated_bytes_max)
                              + " bytes together: answers repeat them",
                            "instructions");
-  for (const char* name : own_names)
-    object.erase(name);
-  object.update(more);
-  if (limits.told)
-    limits.told->hide(own_names);
-  fields chat(object, limits.told);
-  static_cast<chat_request&>(out) = read_chat(chat, limits);
-  if (chat.ok())
-    return out;
-  rename_fields(chat.mistake(), responses_request::names);
-  return std::move(chat.mistake());
+  auto chat =
+    read_as_chat(object, more, {own_names, responses_request::names}, limits);
+  if (auto* wrong = std::get_if<api_error>(&chat))
+    return std::move(*wrong);
+  static_cast<chat_request&>(out) = std::get<chat_request>(std::move(chat));
+  return out;
 }
 
 } // namespace shoal::openai

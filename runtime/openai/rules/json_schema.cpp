@@ -8,6 +8,7 @@
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_scan.hpp"
 #include "runtime/openai/rules/json_numbers.hpp"
+#include "runtime/openai/rules/json_parts.hpp"
 #include "runtime/openai/rules/schema_keywords.hpp"
 #include "runtime/openai/rules/string_formats.hpp"
 
@@ -23,95 +24,12 @@ namespace {
 namespace g = core::grammar;
 using g::expression;
 
-// --- What JSON consists of -------------------------------------------------
+/// Properties that may all come next, also by several branches of anyOf: each is a node
+/// that takes a byte, and other values may come there, too.
+constexpr std::size_t next_properties_max = g::stacks_max - 96;
 
-const std::vector<g::code_range> plain_in_string{
-  {0x20, 0x21}, {0x23, 0x5b}, {0x5d, g::code_point_max}};
-
-expression hex_digit() {
-  return g::characters({{U'0', U'9'}, {U'A', U'F'}, {U'a', U'f'}});
-}
-
-/// A character of a string: as it is, or escaped. Surrogates are not.
-expression string_character() {
-  const expression low = g::sequence(
-    {g::characters(
-       {{U'0', U'9'}, {U'A', U'C'}, {U'E', U'F'}, {U'a', U'c'}, {U'e', U'f'}}),
-     hex_digit(), hex_digit(), hex_digit()});
-  const expression below_surrogates =
-    g::sequence({g::characters({{U'D', U'D'}, {U'd', U'd'}}),
-                 g::characters({{U'0', U'7'}}), hex_digit(), hex_digit()});
-  return g::choice(
-    {g::characters(plain_in_string),
-     g::sequence(
-       {g::literal("\\"),
-        g::choice({g::characters({{U'"', U'"'},
-                                  {U'\\', U'\\'},
-                                  {U'/', U'/'},
-                                  {U'b', U'b'},
-                                  {U'f', U'f'},
-                                  {U'n', U'n'},
-                                  {U'r', U'r'},
-                                  {U't', U't'}}),
-                   g::sequence({g::literal("u"),
-                                g::choice({low, below_surrogates})})})})});
-}
-
-expression quoted(expression inner) {
-  return g::sequence({g::literal("\""), std::move(inner), g::literal("\"")});
-}
-
-expression any_string() {
-  return quoted(g::repetition(string_character(), 0));
-}
-
-constexpr std::uint32_t indent_max = 20;
-
-/// White space where it may be.
-expression gap() {
-  return g::optional(g::choice(
-    {g::literal(" "),
-     g::sequence({g::literal("\n"),
-                  g::repetition(g::characters({{U' ', U' '}, {U'\t', U'\t'}}),
-                                0, indent_max)})}));
-}
-
-/// Characters of names beside which others are allowed: each makes an expression
-/// within the one before.
-constexpr std::size_t other_names_max = 100;
-
-/// Properties that may all come next: each is a stack of the text.
-constexpr std::size_t optional_run_max = g::stacks_max - 24;
-
-/// A string without escapes that is none of these.
-expression no_string_of(const std::set<std::u32string>& names) {
-  const std::vector<g::code_range> any = plain_in_string;
-  std::vector<expression> ways;
-  std::vector<g::code_range> taken;
-  if (!names.contains(U""))
-    ways.push_back(g::literal(""));
-  for (auto at = names.begin(); at != names.end(); ++at) {
-    if (at->empty())
-      continue;
-    const char32_t first = at->front();
-    if (!taken.empty() && taken.back().first == first)
-      continue;
-    taken.push_back({first, first});
-    std::set<std::u32string> rest;
-    for (const std::u32string& name : names)
-      if (!name.empty() && name.front() == first)
-        rest.insert(name.substr(1));
-    if (!g::without({{first, first}}, any).empty())
-      continue; // such a name needs an escape
-    ways.push_back(
-      g::sequence({g::characters({{first, first}}), no_string_of(rest)}));
-  }
-  ways.push_back(g::sequence({g::characters(g::without(any, taken)),
-                              g::repetition(g::characters(any), 0)}));
-  return g::choice(std::move(ways));
-}
-
-// --- Schemas -----------------------------------------------------------------
+/// Properties of an object, with those that are only required.
+constexpr std::size_t properties_max = model::ordered_keys_max;
 
 class schema_compiler {
 public:
@@ -195,15 +113,28 @@ private:
   reference(const schema& s, const std::string& path, std::size_t depth) {
     const std::string to = reference_of(s, path);
     const auto known = references_.find(to);
-    if (known != references_.end())
+    if (known != references_.end()) {
+      wide_ = std::max(wide_, wide_references_[to]);
       return g::of_rule(known->second);
+    }
     const schema& target = resolve(root_, to, path);
     const g::rule_id rule = out_.add(to);
     references_.emplace(to, rule);
+    const std::size_t wide_before = std::exchange(wide_, 0);
     const std::string at = to.size() > 2 ? below("", to.substr(2)) : "";
     expression body = of(target, at, depth + 1);
     out_.bodies[rule] = std::move(body);
+    wide_references_[to] = wide_;
+    wide_ = std::max(wide_, wide_before);
     return g::of_rule(rule);
+  }
+
+  void check_wide(const std::string& path) const {
+    if (wide_ > next_properties_max)
+      throw bad_schema{
+        path, "more than " + std::to_string(next_properties_max)
+                + " properties that may all come next are not understood: "
+                  "require some, or give anyOf fewer branches"};
   }
 
   expression
@@ -219,11 +150,19 @@ private:
     schema around = s;
     around.erase(key);
     std::vector<expression> ways;
+    // A text may be of all branches until a property tells them apart.
+    const std::size_t wide_before = wide_;
+    std::size_t together = 0;
     for (std::size_t k = 0; k != s[key].size(); ++k) {
       const std::string at = below(path, key, std::to_string(k));
+      wide_ = 0;
       ways.push_back(
         of(merged(root_, around, s[key][k], at, work_), at, depth + 1));
+      together += wide_;
     }
+    wide_ = together;
+    check_wide(below(path, key));
+    wide_ = std::max(wide_, wide_before);
     return g::choice(std::move(ways));
   }
 
@@ -366,6 +305,18 @@ private:
                         gap(), g::literal("]")});
   }
 
+  static void check_count(const schema& properties,
+                          const std::vector<std::string>& required,
+                          const std::string& path) {
+    std::set<std::string> names(required.begin(), required.end());
+    for (const auto& [name, value] : properties.items())
+      names.insert(name);
+    if (names.size() > properties_max)
+      throw bad_schema{path, "an object may have at most "
+                               + std::to_string(properties_max)
+                               + " properties, with those that are required"};
+  }
+
   expression
   object(const schema& s, const std::string& path, std::size_t depth) {
     static const schema none = schema::object();
@@ -377,6 +328,8 @@ private:
     const std::set<std::string> needed(required.begin(), required.end());
     std::set<std::string> own;
     const bool named = !properties.empty() || !required.empty();
+    if (properties.size() + required.size() > properties_max)
+      check_count(properties, required, path);
     const schema others = s.contains("additionalProperties")
                             ? s["additionalProperties"]
                             : schema(!named);
@@ -410,16 +363,14 @@ private:
                        true});
 
     std::set<std::u32string> names;
-    std::size_t optional_run = 0;
+    std::size_t next_count = 0;
     for (const property& p : all) {
       names.insert(code_points(p.name));
-      optional_run = p.needed ? 0 : optional_run + 1;
-      if (optional_run > optional_run_max)
-        throw bad_schema{below(path, "properties"),
-                         "more than " + std::to_string(optional_run_max)
-                           + " properties in a row that need not be there are "
-                             "not understood: require some"};
+      wide_ = std::max(wide_, ++next_count);
+      if (p.needed)
+        next_count = 0;
     }
+    check_wide(below(path, "properties"));
     // From the last property to the first: what may come next, and what may follow
     // when some has been written.
     expression next = g::choice({}), rest = g::literal("");
@@ -514,6 +465,9 @@ private:
   schema_work& work_;
   g::rule_set out_;
   std::map<std::string, g::rule_id> references_;
+  std::map<std::string, std::size_t> wide_references_;
+  /// Properties that may all come next somewhere in the values that were compiled.
+  std::size_t wide_ = 0;
   std::map<std::string, g::rule_id> shared_;
   std::optional<g::rule_id> value_, object_;
 };

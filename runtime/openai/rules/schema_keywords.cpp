@@ -9,7 +9,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 
 namespace shoal::openai {
@@ -103,20 +105,23 @@ void merge_types(schema& to, const schema& value, const std::string& path) {
   to = std::move(both);
 }
 
-schema values_of(const schema& s) {
-  return s.contains("const")  ? schema::array({s["const"]})
-         : s.contains("enum") ? s["enum"]
-                              : schema();
+/// The only values that `s` allows by const or enum; nothing if it has neither.
+std::optional<std::span<const schema>> values_of(const schema& s) {
+  if (const auto one = s.find("const"); one != s.end())
+    return std::span(&*one, 1);
+  if (const auto all = s.find("enum"); all != s.end() && all->is_array())
+    return std::span(all->get_ref<const schema::array_t&>());
+  return std::nullopt;
 }
 
 /// Types of the values that are written by `s`, which stands within `around`.
 std::vector<std::string>
 written_types(const schema& s, const schema& around, const std::string& path) {
   std::vector<std::string> out;
-  if (const schema values = values_of(s); values.is_array()) {
+  if (const auto values = values_of(s)) {
     for (const std::string_view type : type_names)
       if (std::ranges::any_of(
-            values, [&](const schema& v) { return is_type(v, type); }))
+            *values, [&](const schema& v) { return is_type(v, type); }))
         out.emplace_back(type);
   } else if (!s.contains("type") && around.contains("type")) {
     out = types_of(around, path);
@@ -135,7 +140,7 @@ written_types(const schema& s, const schema& around, const std::string& path) {
 std::vector<std::string>
 allowed_types(const schema& s, const std::string& path) {
   const schema none;
-  if (s.contains("type") || !values_of(s).is_null())
+  if (s.contains("type") || values_of(s))
     return written_types(s, none, path);
   return {type_names.begin(), type_names.end()};
 }
@@ -148,11 +153,12 @@ bool apart(const schema& root, const schema& a, const schema& b,
   const schema &x = followed(root, a, path), &y = followed(root, b, path);
   if (!x.is_object() || !y.is_object() || depth > 4)
     return x == false || y == false;
-  const schema v = values_of(x), w = values_of(y);
-  work.spend(1 + (v.size() + 1) * (w.size() + 1) / 64, path);
-  if (v.is_array() && w.is_array())
-    return std::ranges::none_of(v, [&](const schema& value) {
-      return std::ranges::find(w, value) != w.end();
+  const auto v = values_of(x), w = values_of(y);
+  const auto count = [](const auto& of) { return of ? of->size() : 0; };
+  work.spend(1 + (count(v) + 1) * (count(w) + 1) / 64, path);
+  if (v && w)
+    return std::ranges::none_of(*v, [&](const schema& value) {
+      return std::ranges::find(*w, value) != w->end();
     });
   const auto allowed = allowed_types(y, path);
   std::vector<std::string> both;

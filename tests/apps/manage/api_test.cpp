@@ -115,6 +115,15 @@ BOOST_AUTO_TEST_CASE(keys_are_asked_for_where_the_server_does) {
   BOOST_TEST(!closed["paths"]["/health"]["get"]["responses"].contains("401"));
 }
 
+/// Of a key, all requests but looks are counted.
+BOOST_AUTO_TEST_CASE(limits_of_keys_are_said_where_they_count) {
+  for (const auto& [path, methods] :
+       api().document.whole(true, {})["paths"].items())
+    for (const auto& [method, operation] : methods.items())
+      if (method != "get")
+        BOOST_TEST(operation["responses"].contains("429"), path);
+}
+
 /// What a body may have, its parser takes.
 BOOST_AUTO_TEST_CASE(bodies_of_changes_are_as_described) {
   const json load = apps::load_request_schema();

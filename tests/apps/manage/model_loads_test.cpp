@@ -64,6 +64,17 @@ BOOST_AUTO_TEST_CASE(a_load_is_shown_from_its_begin_to_its_end) {
   BOOST_TEST(all().empty());
 }
 
+/// A page that was open before the node was started again must not cancel another load.
+BOOST_AUTO_TEST_CASE(ids_of_another_process_are_other_ones) {
+  const auto load = begin("/m");
+  const std::string before = id_of(0);
+  loads = std::make_shared<model_loads>();
+  const auto other = begin("/m");
+  BOOST_TEST(id_of(0) != before);
+  BOOST_TEST(!loads->cancel(before));
+  BOOST_TEST(std::stoull(before) <= std::uint64_t{1} << 53);
+}
+
 BOOST_AUTO_TEST_CASE(the_last_failures_are_remembered) {
   for (std::size_t i = 0; i < model_loads::failures_max + 3; ++i)
     begin("/m" + std::to_string(i))->failed("no disk");

@@ -138,6 +138,28 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
+BOOST_AUTO_TEST_CASE(the_room_of_each_disk_and_what_is_used_are_shown) {
+  const std::string peers =
+    R"({"jobs":[],"name":"anna","self":"61","peers":[
+        {"id":"61","name":"anna","state":"active","addresses":["127.0.0.1:7"],
+         "devices":[{"disk_bytes":17179869184}]},
+        {"id":"62","name":"ben","state":"active","devices":[{}]},
+        {"id":"63","name":"cleo","state":"active","witness":true}])";
+  const std::string shown = tables_of(
+    peers
+    + R"(,"resources":{"store_bytes":2097152,"store_room_bytes":3221225472}})");
+  for (const char* part :
+       {"ADDRESS                      DISK  DEVICES\n",
+        "127.0.0.1:7                16 GiB  cpu 1 thread ", "-  cpu 1 thread ",
+        "-  witness\n",
+        "* the node that was asked (anna): its files take 2 MiB of its disk, "
+        "and may take 3 GiB more\n"})
+    BOOST_TEST(shown.find(part) != std::string::npos, part << shown);
+  // An earlier version does not say what is used.
+  const std::string less = tables_of(peers + "}");
+  BOOST_TEST(less.find("that was asked (anna)\n") != std::string::npos, less);
+}
+
 /// Not as a keeper: its disk is full. The others' count goes without it.
 BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
   const std::string tables = tables_of(

@@ -57,10 +57,17 @@ public:
     abandoned.push_back(token);
     return late_text;
   }
-  std::string stop_job(core::job_id, bool) override { return refusal; }
+  std::string stop_job(core::job_id job, bool) override {
+    if (refusal.empty())
+      stopped.push_back(job);
+    return refusal;
+  }
   std::string wait_no_longer(core::job_id) override { return refusal; }
   std::string offer(const runtime::offer_checkpoint&) override {
     return refusal;
+  }
+  void left_behind(std::vector<core::blob_digest> blobs) override {
+    left.insert(left.end(), blobs.begin(), blobs.end());
   }
   void fetch(const core::blob_digest&,
              std::function<void(std::error_code)>) override {
@@ -72,6 +79,8 @@ public:
   std::string status_text;
   std::string refusal;
   std::string late_text;
+  std::vector<core::job_id> stopped;
+  std::vector<core::blob_digest> left;  ///< by clients without a job
   std::vector<std::uint64_t> abandoned; ///< tokens whose clients have given up
   std::vector<std::uint64_t> tokens; ///< of requests that wait for a view or a
                                      ///< peer

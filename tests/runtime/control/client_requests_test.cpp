@@ -49,6 +49,9 @@ public:
   void submitted(std::uint64_t client, core::job_id job) override {
     below_->submitted(client, job);
   }
+  void drop_claims(std::uint64_t client) override {
+    below_->drop_claims(client);
+  }
   bool claimed(const core::blob_digest& d,
                const std::function<bool(core::job_id)>& lists) const override {
     return below_->claimed(d, lists);
@@ -75,6 +78,19 @@ struct uploads {
   bool begins(client_key who, std::uint64_t bytes, std::uint64_t more = 0) {
     last = ask(who, put_begin{bytes, more});
     return last.code == reply_code::ok;
+  }
+
+  core::blob_digest puts(client_key who, std::byte fill) {
+    const std::vector<std::byte> four(4, fill);
+    BOOST_TEST_REQUIRE(begins(who, 4));
+    const std::uint64_t upload = last.value;
+    ask(who, put_chunk{upload, 0, four});
+    return ask(who, put_commit{upload, sha256(four)}).digest;
+  }
+  void submits(client_key who, core::job_id job, const std::string& why = {}) {
+    ask(who, submit_job{});
+    d.answered(node.tokens.back(), {job, why, {}, {}});
+    d.work(client_requests::clock::now());
   }
 
   const test::scratch folder{"shoal-client-requests-test"};
@@ -156,6 +172,34 @@ BOOST_FIXTURE_TEST_CASE(a_client_alone_may_announce_more_than_the_disk_has,
   BOOST_TEST(last.text.find("reserved") == std::string::npos, last.text);
 }
 
+/// It was refused midway as soon as another client had reserved some bytes; and it
+/// kept all others out, as long as it went on.
+BOOST_FIXTURE_TEST_CASE(who_was_admitted_alone_keeps_the_room_there_was,
+                        uploads) {
+  disk.has = {100, 1000, 50};
+  BOOST_TEST(begins(1, 10, 1000));
+  const std::uint64_t first = last.value;
+  BOOST_TEST(!begins(2, 1)); // 40 bytes are kept for what is behind
+  // Most of it is in the store already, so that nothing is used up.
+  const auto ends = [&](std::uint64_t upload, std::size_t bytes, int of) {
+    const std::vector<std::byte> all(bytes, std::byte(of));
+    ask(1, put_chunk{upload, 0, all});
+    ask(1, put_commit{upload, sha256(all)});
+  };
+  ends(first, 10, 0);
+  BOOST_TEST(begins(1, 20, 980));
+  ends(last.value, 20, 1);
+  BOOST_TEST(begins(1, 10, 970));
+  ends(last.value, 10, 2);
+  BOOST_TEST(!begins(2, 25, 16));
+  BOOST_TEST(begins(2, 25, 15));
+  BOOST_TEST(begins(1, 10, 960));
+  ends(last.value, 10, 3);
+  BOOST_TEST(!begins(1, 11, 949)); // for want of room for the upload itself
+  BOOST_TEST(last.text.find("needs 11 B") != std::string::npos, last.text);
+  BOOST_TEST(begins(1, 10));
+}
+
 BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,
                         uploads) {
   BOOST_TEST_REQUIRE(begins(1, 8));
@@ -190,6 +234,55 @@ BOOST_FIXTURE_TEST_CASE(an_upload_is_claimed_until_its_job_is_known, uploads) {
   d.answered(node.tokens.back(), {7, {}, {}, {}});
   d.work(client_requests::clock::now());
   BOOST_TEST(!disk.claimed(blob, seven));
+}
+
+/// Of a load that was cancelled, or a command that was ended.
+BOOST_FIXTURE_TEST_CASE(a_client_without_a_job_leaves_what_it_has_added,
+                        uploads) {
+  using blobs = std::vector<core::blob_digest>;
+  const auto no_job = [](core::job_id) { return false; };
+  puts(1, std::byte{1});
+  submits(1, 7);
+  puts(1, std::byte{2}); // of that job, too
+  d.forget(1);
+  puts(2, std::byte{1}); // is here already
+  d.forget(2);
+  BOOST_TEST((node.left == blobs{}));
+  const core::blob_digest three = puts(3, std::byte{3});
+  submits(3, 8, "refused");
+  BOOST_TEST(disk.claimed(three, no_job));
+  d.forget(3);
+  BOOST_TEST((node.left == blobs{three}));
+  BOOST_TEST(!disk.claimed(three, no_job));
+  // A job that was being submitted may run.
+  const core::blob_digest four = puts(4, std::byte{4});
+  ask(4, submit_job{});
+  d.forget(4);
+  BOOST_TEST((node.left == blobs{three, four}));
+  BOOST_TEST(disk.claimed(four, no_job));
+}
+
+BOOST_FIXTURE_TEST_CASE(the_last_client_with_a_blob_leaves_it, uploads) {
+  const core::blob_digest blob = puts(1, std::byte{1});
+  puts(2, std::byte{1});
+  puts(3, std::byte{1});
+  submits(3, 7);
+  d.forget(1);
+  BOOST_TEST(node.left.empty());
+  d.forget(2);
+  BOOST_TEST(
+    (node.left == std::vector{blob})); // job 7 may need it: the view says
+}
+
+BOOST_FIXTURE_TEST_CASE(a_checkpoint_that_a_job_has_taken_is_not_left,
+                        uploads) {
+  const core::blob_digest blob = puts(1, std::byte{1});
+  node.refusal = "no such job runs";
+  ask(1, offer_checkpoint{7, blob, 5});
+  node.refusal.clear();
+  ask(1, offer_checkpoint{7, blob, 5});
+  d.forget(1);
+  BOOST_TEST(node.left.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

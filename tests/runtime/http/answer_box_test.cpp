@@ -146,7 +146,11 @@ BOOST_AUTO_TEST_CASE(streams_have_a_limit) {
   const auto third = make();
   BOOST_TEST(first->begin_stream(200, {}));
   BOOST_TEST(second->begin_stream(200, {}));
+  BOOST_TEST(!third->has_refused_stream());
   BOOST_TEST(!third->begin_stream(200, {}));
+  BOOST_TEST(third->has_refused_stream());
+  BOOST_TEST(!third->begin_stream(200, {}));
+  BOOST_TEST(!second->has_refused_stream());
   const auto t = third->take();
   BOOST_TEST_REQUIRE(bool(t.head));
   BOOST_TEST(t.head->status == 429u);

@@ -56,6 +56,23 @@ BOOST_AUTO_TEST_CASE(a_file_that_both_want_is_counted_once) {
   BOOST_TEST(!d.takes(first, {{"c", 1}}));
 }
 
+/// The one that waits for it knew only what was lacking at first.
+BOOST_AUTO_TEST_CASE(a_file_that_both_want_lacks_what_the_faster_one_lacks) {
+  disk d{100, {}};
+  download_room waits("cache"), downloads("cache"), third("cache");
+  BOOST_TEST(d.takes(waits, {{"a", 80}}));
+  BOOST_TEST(d.takes(downloads, {{"a", 80}}));
+  downloads.lacks("a", 10);
+  d.free = 30;
+  BOOST_TEST(!d.takes(third, {{"b", 21}}));
+  BOOST_TEST(d.why.find("10 B are reserved") != std::string::npos, d.why);
+  BOOST_TEST(d.takes(third, {{"b", 20}}));
+  d.free = 31;
+  BOOST_TEST(d.takes(waits, {{"c", 1}}));
+  d.free = 32;
+  BOOST_TEST(d.takes(downloads, {{"d", 1}}));
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_known_refuses_nothing) {
   download_room room("cache");
   BOOST_TEST(bool(room.reserve({{"a", 80}}, [] {

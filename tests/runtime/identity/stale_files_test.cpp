@@ -2,6 +2,7 @@
 // dead, and that only look dead.
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/identity.hpp"
+#include "runtime/identity/kept_folder.hpp"
 #include "runtime/identity/stale_files.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -125,13 +126,16 @@ BOOST_AUTO_TEST_CASE(folders_of_dead_processes_are_removed_by_kind) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_had_no_room_is_named_and_stays) {
   world w;
   // One whose checkpoint was moved away as told was told of again and again.
-  const fs::path emptied = w.in.temp / "shoal-kept-Ef34gH";
-  fs::create_directory(emptied);
-  std::ofstream(emptied / kept_note) << "/runs/out\n";
+  fs::path emptied;
+  {
+    const held_folder held = make_kept_folder(w.in.temp, "/runs/out\n");
+    emptied = held.path;
+    BOOST_TEST((w.found() == paths{})); // it is in use
+  }
   const auto gone = find_stale_files(w.in);
   BOOST_TEST_REQUIRE(gone.size() == 1u);
   BOOST_TEST(gone[0].dead);
-  BOOST_TEST(gone[0].text.find("was moved") != std::string::npos);
+  BOOST_TEST(gone[0].text.find("empty folder") != std::string::npos);
   BOOST_TEST(!remove(gone[0]));
   BOOST_TEST(!fs::exists(emptied));
   const fs::path kept = w.in.temp / "shoal-kept-Ab12cD";

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/stage_model.hpp"
 

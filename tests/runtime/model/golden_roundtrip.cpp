@@ -5,7 +5,7 @@
 // Saves what it loaded and prints the logits of the ids, one row a line, as a
 // JSON list. tests/golden/check_roundtrip.py compares both with transformers.
 #include "kernels/backend.hpp"
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/stage_model.hpp"
 

@@ -1,5 +1,5 @@
 // tests/runtime/model/pass_test.cpp -- passes, segment by segment.
-#include "kernels/routing.hpp"
+#include "kernels/layers/routing.hpp"
 #include "runtime/model/decode/paged_cache.hpp"
 #include "runtime/model/pass.hpp"
 #include "tests/runtime/model/fixture.hpp"

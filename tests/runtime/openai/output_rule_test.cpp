@@ -237,16 +237,82 @@ BOOST_AUTO_TEST_CASE(long_enumerations_lose_nothing) {
   BOOST_TEST(!allows(choices, "word-"));
 }
 
+std::string object_of(const char* name, int first, int count) {
+  std::string out = R"({"type":"object","properties":{)";
+  for (int n = first; n != first + count; ++n)
+    out += (n == first ? "\"" : ",\"") + (name + std::to_string(n)) + "\":{}";
+  return out + "}}";
+}
+
 BOOST_AUTO_TEST_CASE(many_properties_may_be_left_out) {
-  for (const int count : {900, 1500}) {
-    std::string schema = R"({"type":"object","properties":{"p0":{})";
-    for (int n = 1; n != count; ++n)
-      schema += ",\"p" + std::to_string(n) + "\":{}";
-    const auto rule = rule_of(rule_kind::json_schema, schema + "}}");
-    BOOST_TEST(bool(compile_rule(rule)) == (count == 900));
-    if (count == 900)
+  for (const int count : {900, 2500, 4050}) {
+    const auto rule = rule_of(rule_kind::json_schema, object_of("p", 0, count));
+    const auto made = compile_rule(rule);
+    BOOST_TEST(bool(made) == (count != 4050));
+    if (!made)
+      BOOST_TEST(made.message().find("more than 4000 properties that may all "
+                                     "come next are not understood")
+                 != std::string::npos);
+    else
       BOOST_TEST(allows(rule, R"({"p3":1,"p899":[]})"));
   }
+}
+
+/// Branches of anyOf go on together.
+BOOST_AUTO_TEST_CASE(branches_with_many_properties_each_are_counted_together) {
+  for (const int branches : {2, 3, 5}) {
+    std::string schema = R"({"anyOf":[)" + object_of("a", 0, 900);
+    for (int k = 1; k != branches; ++k)
+      schema += "," + object_of("a", 1000 * k, 900);
+    const auto rule = rule_of(rule_kind::json_schema, schema + "]}");
+    const auto made = compile_rule(rule);
+    BOOST_TEST(bool(made) == (branches != 5));
+    if (!made)
+      BOOST_TEST(made.message().find("/anyOf: more than 4000 properties")
+                 != std::string::npos);
+    else
+      BOOST_TEST(allows(rule, R"({"a1003":1,"a1899":[]})"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_object_with_too_many_properties_is_refused_at_once) {
+  const auto required = [](int count) {
+    std::string out = R"({"additionalProperties":true,"required":["n0")";
+    for (int n = 1; n != count; ++n)
+      out += ",\"n" + std::to_string(n) + "\"";
+    return rule_of(rule_kind::json_schema, out + "]}");
+  };
+  const auto made = compile_rule(required(4097));
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(
+    made.message()
+    == "schema: an object may have at most 4096 properties, with those "
+       "that are required");
+  const auto begin = std::chrono::steady_clock::now();
+  BOOST_TEST(!compile_rule(required(20'000)));
+  const std::chrono::duration<double> took =
+    std::chrono::steady_clock::now() - begin;
+  BOOST_TEST_MESSAGE(took.count() << " s");
+  const auto few = required(1000);
+  BOOST_TEST(compile_rule(few));
+}
+
+/// Names that others may not have, also where one is the beginning of another.
+BOOST_AUTO_TEST_CASE(additional_properties_have_other_names) {
+  const auto rule =
+    rule_of(rule_kind::json_schema,
+            R"({"properties":{"":{"const":0},"a":{"const":1},"ab":{"const":2},
+        "abc":{"const":3},"x\"":{"const":4},"\u00e9":{"const":5}},
+        "additionalProperties":{"const":9}})");
+  for (const std::string name : {"", "a", "ab", "abc", "\u00e9"})
+    BOOST_TEST_CONTEXT(name)
+  BOOST_TEST(!allows(rule, "{\"" + name + "\":9}"));
+  for (const std::string name :
+       {"b", "ac", "abd", "abcd", "aa", "x", "\u00ea", "A"})
+    BOOST_TEST_CONTEXT(name)
+  BOOST_TEST(allows(rule, "{\"" + name + "\":9}"));
+  BOOST_TEST(allows(rule, R"({"":0,"a":1,"abc":3,"b":9,"abd":9})"));
+  BOOST_TEST(!allows(rule, R"({"a":1,"a":9})"));
 }
 
 /// Of these, texts were written that the schema forbids.

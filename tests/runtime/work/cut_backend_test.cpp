@@ -1,6 +1,6 @@
 // tests/runtime/work/cut_backend_test.cpp -- long calls in pieces, with the same
 // bits.
-#include "kernels/thread_team.hpp"
+#include "kernels/common/thread_team.hpp"
 #include "runtime/work/cut_backend.hpp"
 #include "tests/support/kv_memory.hpp"
 

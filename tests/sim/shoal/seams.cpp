@@ -4,7 +4,7 @@
 // functions uses its own.
 #include "tests/sim/shoal/seams.hpp"
 
-#include "kernels/adamw.hpp"
+#include "kernels/training/adamw.hpp"
 #include "runtime/core/training/data_order.hpp"
 #include "tests/sim/shoal/mutants.hpp"
 #include "tests/sim/shoal/world.hpp"

@@ -74,10 +74,7 @@ void bpe::end_word(reading& r, std::size_t last) const {
                       && last - first <= word_cache::word_bytes_max;
   const std::string_view text =
     cached ? r.piece.substr(first, last - first) : std::string_view();
-  const auto* known = cached ? r.cache.find(text) : nullptr;
-  if (known != nullptr) {
-    r.into.insert(r.into.end(), known->begin(), known->end());
-  } else {
+  if (!cached || !r.cache.append(text, r.into)) {
     const std::size_t before = r.into.size();
     merge_word(r.word, r.into);
     if (cached)
@@ -134,13 +131,9 @@ status bpe::read_characters(reading& r) const {
 
 status bpe::encode(std::string_view piece, word_cache& cache,
                    std::vector<token_id>& into, banned_tokens banned) const {
+  if (cache.append(piece, into))
+    return done{};
   const bool short_piece = piece.size() <= word_cache::word_bytes_max;
-  if (short_piece) {
-    if (const auto* known = cache.find(piece)) {
-      into.insert(into.end(), known->begin(), known->end());
-      return done{};
-    }
-  }
   if (ignore_merges_) {
     if (auto whole = vocabulary_.find(piece);
         whole != vocabulary_.end() && !is_banned(banned, whole->second)) {

@@ -70,6 +70,13 @@ public:
     }
     return value_->size();
   }
+  /// Calls add(element) for each element of an array, until there is a fault.
+  template <class Add>
+  void each(std::size_t max, const Add& add) const {
+    const std::size_t count = array(max);
+    for (std::size_t i = 0; i < count && ok(); ++i)
+      add((*this)[i]);
+  }
   std::string_view string() const {
     if (const auto* text = value_->get_ptr<const std::string*>())
       return *text;
@@ -96,5 +103,17 @@ private:
   std::string path_;
   std::string* fault_;
 };
+
+/// The type of a component, which may be a "Sequence" of others.
+/// @param depth  of such sequences around it
+/// @param before how many components of the file have been read
+/// @returns "" with a fault, if it has none or there are too many
+inline std::string_view
+component_type(const json_view& from, int depth, std::size_t before) {
+  const std::string_view type = from["type"].string();
+  if (depth > nesting_max || before >= components_max)
+    from.fail("too many components, or nested too deep");
+  return from.ok() ? type : std::string_view();
+}
 
 } // namespace shoal::model::text

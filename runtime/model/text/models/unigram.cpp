@@ -234,12 +234,8 @@ private:
 status
 unigram::encode(std::string_view piece, word_cache& cache,
                 std::vector<token_id>& into, banned_tokens banned) const {
-  if (const auto* known = piece.size() <= word_cache::word_bytes_max
-                            ? cache.find(piece)
-                            : nullptr) {
-    into.insert(into.end(), known->begin(), known->end());
+  if (cache.append(piece, into))
     return done{};
-  }
   const std::size_t before = into.size();
   if (status read = reading(*this, piece, into, banned).run(); !read)
     return read;

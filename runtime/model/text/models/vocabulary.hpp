@@ -3,7 +3,7 @@
 // Errors: what is wrong with an entry of a file goes to the view.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 #include "runtime/model/text/models/json_view.hpp"
 
 #include <array>

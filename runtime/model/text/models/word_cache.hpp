@@ -6,7 +6,7 @@
 // Threads: belongs to one thread.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/common/tensor.hpp"
 
 #include <string>
 #include <string_view>
@@ -22,10 +22,16 @@ public:
   static constexpr std::size_t word_bytes_max = 64;
 
   word_cache() : entries_(words_max) {}
-  /// @returns null if the word is not there.
-  const std::vector<token_id>* find(std::string_view word) const {
+  /// Appends the tokens of a word that it remembers; an empty one has none.
+  /// @returns whether it does
+  bool append(std::string_view word, std::vector<token_id>& into) const {
+    if (word.size() > word_bytes_max)
+      return false;
     const entry& e = entries_[place(word)];
-    return e.word == word ? &e.tokens : nullptr;
+    if (e.word != word)
+      return word.empty();
+    into.insert(into.end(), e.tokens.begin(), e.tokens.end());
+    return true;
   }
   /// Remembers a word, unless it is empty or longer than word_bytes_max.
   void put(std::string_view word, const token_id* first, std::size_t count) {

@@ -60,12 +60,8 @@ bool word_piece::find_tokens(std::string_view word, std::vector<token_id>& into,
 status
 word_piece::encode(std::string_view piece, word_cache& cache,
                    std::vector<token_id>& into, banned_tokens banned) const {
-  if (const auto* known = piece.size() <= word_cache::word_bytes_max
-                            ? cache.find(piece)
-                            : nullptr) {
-    into.insert(into.end(), known->begin(), known->end());
+  if (cache.append(piece, into))
     return done{};
-  }
   const std::size_t before = into.size();
   if (!find_tokens(piece, into, banned)) {
     if (!unk_)

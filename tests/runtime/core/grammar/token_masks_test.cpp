@@ -46,6 +46,10 @@ const char* const grammars[] = {
   "root ::= x+\nx ::= \"a\" | \"ab\" | \"b\" y\ny ::= \",\" x \"]\" | \"a\"?",
   "root ::= [ab]{3,7} (\",\" [ab]{2}){0,3}",
   "root ::= \"a\"* \"b\"? | \"[\" (\"a\" | \",\"){2,} \"]\"",
+  // Ambiguous ones:
+  "root ::= \"[\" x \"]\" | \"[\" y \",\" | \"a\"\nx ::= root | \"b\"\n"
+  "y ::= root | \"b\" y?",
+  "root ::= x x?\nx ::= \"[\" x? x? \"]\"? | \"a\" \"b\"*",
 };
 
 BOOST_AUTO_TEST_SUITE(token_masks_of_texts)
@@ -153,10 +157,44 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_meanings_is_lost_and_not_computed) {
   BOOST_TEST(allowed.empty());
 }
 
+/// Each bracket is of two kinds until it is closed.
+BOOST_AUTO_TEST_CASE(stacks_that_double_with_each_bracket_are_few) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= \"[\" x \"]\" | \"[\" y \",\" | \"a\"\n"
+            "x ::= root | \"b\"\ny ::= root | \"\\\"\""),
+    tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constexpr int depth = 500;
+  for (int k = 0; k != depth; ++k) {
+    t.allowed(allowed);
+    BOOST_REQUIRE(!t.lost());
+    BOOST_TEST(allowed.has(find("[[[[")));
+    BOOST_REQUIRE(t.add(find("[")));
+  }
+  BOOST_REQUIRE(t.add(find("a")));
+  for (int k = 0; k != depth; ++k) {
+    t.allowed(allowed);
+    BOOST_TEST(allowed.has(find("]")));
+    BOOST_TEST(allowed.has(find(",")));
+    BOOST_TEST(!allowed.has(find("a")));
+    BOOST_TEST(!t.may_end());
+    BOOST_REQUIRE(t.add(find(k % 3 == 0 ? "]" : ",")));
+  }
+  BOOST_TEST(t.only_ends());
+}
+
 /// Texts with more stacks than are kept are lost, and not allowed in part.
 BOOST_AUTO_TEST_CASE(a_text_of_too_many_stacks_is_lost) {
   const auto tokens = small_vocabulary();
-  for (const std::size_t count : {stacks_max / 2, 2 * stacks_max}) {
+  for (const std::size_t count : {stacks_max / 2, stacks_max / 4 * 5}) {
     std::string grammar = "root ::= \"a\" s\ns ::= [a] t0";
     for (std::size_t k = 1; k != count; ++k)
       grammar += " | [a] t" + std::to_string(k);
@@ -177,6 +215,91 @@ BOOST_AUTO_TEST_CASE(a_text_of_too_many_stacks_is_lost) {
     BOOST_TEST(t.lost() == (count > stacks_max));
     BOOST_TEST(allowed.empty() == t.lost());
   }
+}
+
+/// Rules that come after "[", each of which takes a byte.
+std::string wide_rule(const std::string& name, std::size_t count) {
+  std::string out = "\n" + name + " ::= \"[\" (" + name + "0";
+  for (std::size_t k = 1; k != count; ++k)
+    out += " | " + name + std::to_string(k);
+  out += ")";
+  for (std::size_t k = 0; k != count; ++k)
+    out += "\n" + name + std::to_string(k) + " ::= [a] \",\"";
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(a_token_over_the_limit_is_refused_by_itself) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= \"a\" (w | \"b\")" + wide_rule("w", stacks_max + 1)),
+    tokens);
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  t.allowed(allowed);
+  BOOST_TEST(!t.lost());
+  BOOST_TEST(allowed.has(find("a")));
+  BOOST_TEST(allowed.has(find("ab")));
+  BOOST_TEST(!allowed.has(find("a[")));
+  BOOST_REQUIRE(t.add(find("a")));
+  t.allowed(allowed);
+  BOOST_TEST(!t.lost());
+  BOOST_TEST(allowed.has(find("b")));
+  BOOST_TEST(!allowed.has(find("[")));
+}
+
+/// Two readings of a text are too many stacks together, and each alone is not.
+BOOST_AUTO_TEST_CASE(a_text_goes_on_with_one_of_its_readings) {
+  const auto tokens = small_vocabulary();
+  const auto masks = std::make_shared<token_masks>(
+    of_gbnf("root ::= [a] v | [a] w" + wide_rule("v", stacks_max * 3 / 4)
+            + wide_rule("w", stacks_max * 3 / 4)),
+    tokens);
+  const auto find = [&](const std::string& text) {
+    token k = 0;
+    while (tokens->text(k) != text)
+      ++k;
+    return k;
+  };
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  for (const char* next : {"a", "[", "a", ","}) {
+    t.allowed(allowed);
+    BOOST_REQUIRE(!t.lost());
+    BOOST_REQUIRE(allowed.has(find(next)));
+    BOOST_REQUIRE(t.add(find(next)));
+  }
+  BOOST_TEST(t.only_ends());
+}
+
+/// Decoders leave out the space before the first word.
+BOOST_AUTO_TEST_CASE(the_first_token_has_a_text_of_its_own) {
+  const auto tokens = std::make_shared<token_list>(
+    std::vector<std::string>{" a", "a", "b", " ", "", "ab"},
+    std::vector<std::string>{"a", "##a", "b", "", "", "ab"});
+  const auto masks =
+    std::make_shared<token_masks>(of_gbnf("root ::= [ab]+ \" a\"?"), tokens);
+  constrained_text t(masks);
+  token_set allowed(tokens->size());
+  const auto shown = [&] {
+    t.allowed(allowed);
+    std::string out;
+    for (token k = 0; k != tokens->size(); ++k)
+      out += allowed.has(k) ? '1' : '0';
+    return out;
+  };
+  BOOST_TEST(shown() == "101001");
+  BOOST_TEST(!t.add(1));
+  BOOST_TEST(!t.add(3));
+  BOOST_REQUIRE(t.add(0));
+  BOOST_TEST(shown() == "111101");
+  BOOST_REQUIRE(t.add(0));
+  BOOST_TEST(t.only_ends());
 }
 
 /// The characters of a string of limited length: each place of it is a node, but

@@ -83,6 +83,8 @@ BOOST_DATA_TEST_CASE(tokens_have_the_bytes_that_they_add,
   if (!bytes)
     BOOST_FAIL(bytes.message());
   BOOST_TEST(bytes->size() == tokenizer.id_count());
+  const auto first = tokenizer.token_bytes(true);
+  BOOST_REQUIRE(first);
   encoder each(tokenizer);
   const auto letter = each.encode("a", false);
   BOOST_REQUIRE(letter);
@@ -96,6 +98,13 @@ BOOST_DATA_TEST_CASE(tokens_have_the_bytes_that_they_add,
       joined += (*bytes)[static_cast<std::size_t>(id)];
     BOOST_TEST_CONTEXT(text)
     BOOST_TEST(joined == tokenizer.decode(behind));
+    if (ids->empty())
+      continue;
+    joined = (*first)[static_cast<std::size_t>(ids->front())];
+    for (const token_id id : std::span(*ids).subspan(1))
+      joined += (*bytes)[static_cast<std::size_t>(id)];
+    BOOST_TEST_CONTEXT(text)
+    BOOST_TEST(joined == tokenizer.decode(*ids));
   }
 }
 

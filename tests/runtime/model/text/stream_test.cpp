@@ -126,6 +126,8 @@ BOOST_AUTO_TEST_CASE(word_pieces_come_token_by_token) {
   BOOST_TEST(parts.push("do not") == " don't");
   BOOST_TEST(decoder.token_bytes("do not") == " don't");
   BOOST_TEST(decoder.token_bytes("##t") == "t");
+  BOOST_TEST(decoder.token_bytes("do not", true) == "do not");
+  BOOST_TEST(decoder.token_bytes("##t", true) == "##t");
 }
 
 BOOST_AUTO_TEST_CASE(strip_takes_from_the_start_of_the_text_only) {

@@ -243,6 +243,17 @@ BOOST_AUTO_TEST_CASE(a_running_job_is_told_of_a_checkpoint) {
   BOOST_TEST(goes_on == 7);
 }
 
+BOOST_AUTO_TEST_CASE(the_supervisor_learns_what_clients_leave_behind) {
+  const std::vector blobs{core::blob_digest{4}};
+  service.left_behind(blobs); // this node runs no jobs
+  node.jobs = caf::actor_cast<caf::actor>(supervisor);
+  service.left_behind(blobs);
+  std::vector<core::blob_digest> left;
+  supervisor->receive(
+    [&](const runtime::blobs_left_behind& m) { left = m.blobs; });
+  BOOST_TEST((left == blobs));
+}
+
 BOOST_AUTO_TEST_CASE(a_word_names_a_member) {
   BOOST_TEST(says(service.find("bert").why, "no view yet"));
   adopt(two_members());

@@ -94,14 +94,13 @@ class Repetition:
         self.part, self.least, self.most, self.sign = part, least, most, sign
 
     def ends(self, judge, at):
-        reached, new, out = {at}, {at}, set()
+        new, out = {at}, set()
         for n in range(self.most + 1 if self.most is not None else 10**6):
             if n >= self.least:
                 out |= new
             new = {e for a in new for e in judge.ends(self.part, a)}
             if self.most is None and n >= self.least:
-                new -= reached
-            reached |= new
+                new -= out
             if not new:
                 break
         return frozenset(out)

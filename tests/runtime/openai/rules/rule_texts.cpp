@@ -65,14 +65,15 @@ std::vector<std::string> small_vocabulary() {
   return texts;
 }
 
-std::vector<std::string> read_vocabulary(const char* from) {
+/// @param first of tokens that begin a text, if they are others then
+std::vector<std::string> read_vocabulary(const char* from, bool first) {
   if (from == nullptr)
     return small_vocabulary();
   if (std::filesystem::is_directory(from)) {
     const auto loaded = model::load_tokenizer(from);
     if (!loaded || !*loaded)
       fail(std::string(from) + ": has no tokenizer");
-    auto bytes = (*loaded)->token_bytes();
+    auto bytes = (*loaded)->token_bytes(first);
     return bytes ? *std::move(bytes)
                  : (fail(bytes.message()), small_vocabulary());
   }
@@ -93,14 +94,19 @@ std::vector<std::string> read_vocabulary(const char* from) {
 class judge {
 public:
   judge(const char* vocabulary, std::uint64_t seed) : r_(seed) {
-    auto texts = read_vocabulary(vocabulary);
+    auto texts = read_vocabulary(vocabulary, false),
+         first = read_vocabulary(vocabulary, true);
     for (const std::string& text : texts)
       longest_ = std::max(longest_, text.size());
     end_ = static_cast<core::token_id>(texts.size());
     texts.emplace_back();
-    tokens_ = std::make_shared<const token_list>(std::move(texts));
-    for (token t = 0; t != tokens_->size(); ++t)
+    first.emplace_back();
+    tokens_ =
+      std::make_shared<const token_list>(std::move(texts), std::move(first));
+    for (token t = 0; t != tokens_->size(); ++t) {
       ids_.emplace(tokens_->text(t), t);
+      first_ids_.emplace(tokens_->first_text(t), t);
+    }
     // Drawn by Gumbel's distribution: the greatest one is a choice by chance.
     noise_.resize(2 * tokens_->size());
     for (float& x : noise_)
@@ -213,7 +219,8 @@ private:
       if (best == end_)
         return out;
       text.add(best);
-      out += tokens_->text(static_cast<token>(best));
+      const auto chosen = static_cast<token>(best);
+      out += n == 0 ? tokens_->first_text(chosen) : tokens_->text(chosen);
     }
     return std::nullopt;
   }
@@ -230,9 +237,10 @@ private:
       token_set allowed(tokens_->size());
       for (std::size_t at = 0; at != text.size();) {
         std::vector<token> fitting; // the longest one comes last
+        const auto& ids = at == 0 ? first_ids_ : ids_;
         const std::size_t most = w == by_bytes ? 1 : longest_;
         for (std::size_t n = 1; n <= most && at + n <= text.size(); ++n)
-          if (const auto id = ids_.find(text.substr(at, n)); id != ids_.end())
+          if (const auto id = ids.find(text.substr(at, n)); id != ids.end())
             fitting.push_back(id->second);
         if (fitting.empty())
           break; // the vocabulary cannot write it
@@ -245,7 +253,8 @@ private:
                            + " of: " + text);
           return;
         }
-        at += tokens_->text(next).size();
+        at +=
+          (at == 0 ? tokens_->first_text(next) : tokens_->text(next)).size();
         if (at == text.size() && !t.may_end())
           wrong_.push_back("may not end: " + text);
       }
@@ -254,7 +263,7 @@ private:
 
   draws r_;
   std::shared_ptr<const token_list> tokens_;
-  std::unordered_map<std::string, token> ids_;
+  std::unordered_map<std::string, token> ids_, first_ids_;
   std::size_t longest_ = 0;
   core::token_id end_ = 0;
   std::vector<float> noise_;

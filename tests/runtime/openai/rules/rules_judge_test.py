@@ -6,7 +6,8 @@
 # Draws COUNT rules from SEED: of ten, six JSON schemas, two regular expressions and
 # two grammars in GBNF. RULE_TEXTS writes texts by each, and tries texts that are
 # right or wrong. Judges: the jsonschema package by draft 2020-12, `re`, and
-# grammars.py. A schema may be refused (no value is possible, parts cannot be merged),
+# grammars.py; of longer texts charts.py, which has to agree with these on shorter
+# ones. A schema may be refused (no value is possible, parts cannot be merged),
 # but most are not. TOKENS names a vocabulary, as in rule_texts.cpp.
 import datetime
 import ipaddress
@@ -18,6 +19,7 @@ import sys
 import threading
 import uuid
 
+import charts
 import grammars
 import instances
 import jsonschema
@@ -26,6 +28,7 @@ import schemas
 
 TEXTS = 3
 MISTAKES = 4  # texts with a mistake, of each rule
+LONG = 100  # characters of texts that charts judge
 CHANGES = "\"{}[],: 0129eE+-.abn\\\n\u00e9x/"
 PART = r"[0-9A-Za-z]([0-9A-Za-z-]*[0-9A-Za-z])?"
 HOST = rf"{PART}(\.{PART})*"
@@ -68,6 +71,27 @@ def check_format(_, name, value, __):
             yield jsonschema.ValidationError(f"{value!r} is no {name}")
 
 
+def judged(text, judge, chart):
+    """By the one for short texts, or the one for long texts."""
+    if len(text) > LONG:
+        return chart(text)
+    right = judge(text)
+    if len(text) < LONG // 4:
+        assert chart(text) == right, text
+    return right
+
+
+class Search:
+    """Whether a part of a text matches a pattern."""
+
+    def __init__(self, pattern):
+        self.pattern, self.chart = pattern, charts.of_pattern(pattern)
+
+    def finds(self, text):
+        return judged(text, lambda t: self.pattern.search(t) is not None,
+                      lambda t: self.chart.allows(t, anywhere=True))
+
+
 def no_constant(name):
     raise ValueError(name)
 
@@ -79,9 +103,10 @@ class Schema:
         drawn = schemas.Schemas(rng)
         self.schema = drawn.whole()
         known = drawn.patterns
+        searches = {text: Search(of[0]) for text, of in known.items()}
 
         def check_pattern(_, pattern, value, __):
-            if isinstance(value, str) and not known[pattern][0].search(value):
+            if isinstance(value, str) and not searches[pattern].finds(value):
                 yield jsonschema.ValidationError(f"{value!r}: no {pattern!r}")
         self.judge = jsonschema.validators.extend(
             jsonschema.Draft202012Validator,
@@ -115,9 +140,11 @@ class Pattern:
 
     def __init__(self, rng):
         self.text, self.judge, self.make = patterns.whole(rng)
+        self.chart = charts.of_pattern(self.judge)
 
     def is_right(self, text):
-        return self.judge.fullmatch(text) is not None
+        return judged(text, lambda t: self.judge.fullmatch(t) is not None,
+                      self.chart.allows)
 
     def right(self):
         texts = [self.make() for _ in range(3)]
@@ -131,7 +158,10 @@ class Grammar:
     def __init__(self, rng):
         self.judge = grammars.Grammar(rng)
         self.text = self.judge.shown()
-        self.is_right = self.judge.allows
+        self.chart = charts.of_grammar(self.judge.bodies)
+
+    def is_right(self, text):
+        return judged(text, self.judge.allows, self.chart.allows)
 
     def right(self):
         texts = [t for t in (self.judge.draw() for _ in range(3)) if len(t) < 500]
