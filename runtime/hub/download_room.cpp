@@ -46,6 +46,8 @@ download_room::~download_room() {
 model::status download_room::reserve(
   const lacking& files,
   const std::function<model::result<std::uint64_t>()>& free) {
+  if (files.empty())
+    return model::done{};
   const std::lock_guard lock(all().mutex);
   lacking others, own = own_;
   for (const download_room* room : all().rooms)
