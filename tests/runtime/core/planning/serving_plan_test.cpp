@@ -181,6 +181,29 @@ BOOST_AUTO_TEST_CASE(stages_are_spread_from_one_peer_to_all_that_come) {
   }
 }
 
+/// Two pipelines of 3 stages; the one that loses a peer has the fastest.
+BOOST_AUTO_TEST_CASE(a_peer_goes_where_stages_lack_one) {
+  view v = served(6, 2);
+  v.jobs[0].want_stages = 3;
+  v.members[0].device.mflops = 1'000'000;
+  const auto widths = [](const view& of) {
+    std::vector<std::size_t> out;
+    for (const island_place& at : pipelines_of(of).islands)
+      out.push_back(workers(at).size());
+    return out;
+  };
+  BOOST_TEST(widths(v) == (std::vector<std::size_t>{3, 3}));
+  std::set<member_id> fast = workers(pipelines_of(v).islands.at(0));
+  BOOST_TEST_REQUIRE(fast.erase(v.members[0].id) == 1u);
+  view without = next_view(v);
+  std::erase_if(without.members,
+                [&](const member& m) { return m.id == *fast.begin(); });
+  BOOST_TEST(widths(without) == (std::vector<std::size_t>{2, 3}));
+  view back = next_view(without);
+  back.members.push_back(make_member(9));
+  BOOST_TEST(widths(back) == (std::vector<std::size_t>{3, 3}));
+}
+
 BOOST_AUTO_TEST_CASE(a_peer_without_room_for_a_stage_is_told_so) {
   for (const std::size_t members : {2u, 3u, 7u}) {
     view v = wanting_stages(3, members);
