@@ -33,12 +33,6 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 /// Requests that wait for a model's files.
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
-/// Streams of one request for embeddings: it may have more prompts than a
-/// pipeline's queue has places.
-std::size_t embeddings_at_once(const served_model& m) {
-  constexpr std::size_t most = 64;
-  return std::clamp<std::size_t>(m.config().queue_max / 2, 1, most);
-}
 
 } // namespace
 } // namespace shoal::actors
@@ -82,7 +76,8 @@ private:
     std::size_t asked = 0;              ///< of these, the first ones
     core::nanoseconds came = 0;
     core::nanoseconds first_token_after = 0;
-    bool slow = false; ///< its client was, at some time
+    bool slow = false;          ///< its client was, at some time
+    std::uint64_t unplaced = 0; ///< in which such time of its model it came
   };
   struct stream {
     std::uint64_t request = 0;
@@ -129,9 +124,26 @@ private:
       std::ranges::find(m.plan->jobs, id, &core::assignment::job);
     if (place == m.plan->jobs.end())
       return;
+    if (const std::uint64_t time = model->set_place(*place))
+      delayed_send(this, served_model::unplaced_lasts_after,
+                   later{[this, model, time] { on_unplaced(*model, time); }});
     for (const auto& v : model->versions())
       apply(*v, v->streams.place(places_of(model->entry(), *place, v->is),
                                  members(), steady_now()));
+  }
+
+  /// No peers have had room for the model for a while: requests that came
+  /// meanwhile do not wait for that.
+  void on_unplaced(served_model& model, std::uint64_t time) {
+    if (!model.unplaced || model.unplaced->number != time)
+      return;
+    model.unplaced->lasts = true;
+    for (const std::uint64_t id : ids_of([&](const request& r) {
+           return r.model.get() == &model && r.unplaced == time;
+         }))
+      fail(id, unplaced_error(model));
+    for (const auto& go_on : std::exchange(model.waiting, {}))
+      go_on();
   }
 
   void scale(served_model& model) {
@@ -481,6 +493,8 @@ private:
       return start(x, std::move(*asked), model);
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile
+    if (model->unplaced && model->unplaced->lasts)
+      return turn_away(*x, model->name(), unplaced_error(*model));
     if (model->waiting.size() >= waiting_requests_max)
       return turn_away(*x, model->name(),
                        openai::rate_limited("the model is being loaded", 1));
@@ -511,6 +525,7 @@ private:
     r.came = steady_now();
     r.model = model;
     r.version = version;
+    r.unplaced = model->unplaced ? model->unplaced->number : 0;
     const stream_wishes wishes{std::hash<std::string>{}(x->request().key_name),
                                asked.key,
                                asked.how,

@@ -51,8 +51,10 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
   }
   for (const auto& [id, model] : models)
     if (model->current()->streams.ready() == 0) {
-      x.respond(openai::unavailable(
-        "the model \"" + model->name() + "\" is being loaded", 1));
+      x.respond(model->unplaced
+                  ? unplaced_error(*model)
+                  : openai::unavailable(
+                    "the model \"" + model->name() + "\" is being loaded", 1));
       return;
     }
   x.respond_json("{\"status\":\"ready\"}");
@@ -101,6 +103,11 @@ asks_of(const completion& answer, const served_model& model,
       a.ends = model.ends_of(options);
   }
   return out;
+}
+
+std::size_t embeddings_at_once(const served_model& m) {
+  constexpr std::size_t most = 64;
+  return std::clamp<std::size_t>(m.config().queue_max / 2, 1, most);
 }
 
 std::optional<std::vector<float>>
@@ -152,6 +159,13 @@ notice_of(const std::string& text, std::uint64_t number, core::epoch view) {
   return e;
 }
 
+openai::api_error unplaced_error(const served_model& model) {
+  constexpr unsigned again_after_s = 10; // peers seldom come back sooner
+  return openai::unavailable("the model \"" + model.name()
+                               + "\" waits: " + model.unplaced->why,
+                             again_after_s);
+}
+
 std::optional<openai::api_error>
 why_not_begun(const core::view& v, const served_model& model,
               const runtime::http_request& request, const text_request& asked) {
@@ -159,6 +173,8 @@ why_not_begun(const core::view& v, const served_model& model,
   if (entry != nullptr && core::is_draining(*entry))
     return openai::unavailable(
       "the model \"" + model.name() + "\" is about to end", 1);
+  if (model.unplaced && model.unplaced->lasts)
+    return unplaced_error(model);
   if (!request.account)
     return std::nullopt;
   std::uint64_t tokens = 0;

@@ -34,6 +34,9 @@ void tell(runtime::http_exchange& x, const std::string& model,
 runtime::job_event
 notice_of(const std::string& text, std::uint64_t number, core::epoch view);
 
+/// What clients are told of a model that is unplaced. @pre model.unplaced
+openai::api_error unplaced_error(const served_model& model);
+
 /// Takes the prompts of a request from what its key may use. @returns why it is not
 /// begun: for that, or since no request for the model is begun any more
 std::optional<openai::api_error>
@@ -59,6 +62,10 @@ fingerprint_of(const served_model& model, const served_version& version);
 std::vector<core::stream_ask>
 asks_of(const completion& answer, const served_model& model,
         const stream_wishes& wishes);
+
+/// Streams of one request for embeddings: it may have more prompts than a
+/// pipeline's queue has places.
+std::size_t embeddings_at_once(const served_model& m);
 
 /// The embedding that a pipeline has sent for a model. @returns nothing: it is none
 std::optional<std::vector<float>>

@@ -94,6 +94,18 @@ served_model::set_versions(const core::job_entry& entry,
   return old;
 }
 
+std::uint64_t served_model::set_place(const core::assignment& a) {
+  if (!core::waits(a)) {
+    unplaced.reset();
+    return 0;
+  }
+  const bool begins = !unplaced;
+  if (begins)
+    unplaced = {++times_unplaced_, {}, false};
+  unplaced->why = a.islands.front().why_waiting;
+  return begins ? unplaced->number : 0;
+}
+
 std::size_t served_model::streams() const {
   std::size_t all = 0;
   for (const auto& v : versions_)

@@ -15,6 +15,7 @@
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/openai/generation_options.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -102,6 +103,18 @@ public:
   void fetch_text(runtime::context& node, std::vector<core::peer_id> holders,
                   const poster& post, std::function<void()> done);
 
+  /// While no peers have room for any of its pipelines, as the newest view says.
+  struct unplaced_time {
+    std::uint64_t number = 0; ///< which such time
+    std::string why;
+    bool lasts = false; ///< it has lasted unplaced_lasts_after
+  };
+  /// From then on requests are refused; a new plan after a death takes less.
+  static constexpr std::chrono::seconds unplaced_lasts_after{10};
+  std::optional<unplaced_time> unplaced;
+  /// Takes the place in a view. @returns the number of a time that begins, or 0
+  std::uint64_t set_place(const core::assignment& a);
+
   std::vector<std::function<void()>> waiting; ///< for text()
   pipeline_scaler scaler;
 
@@ -109,6 +122,7 @@ private:
   core::job_entry entry_;
   std::shared_ptr<const prompt_model> prompt_;
   std::vector<std::shared_ptr<served_version>> versions_;
+  std::uint64_t times_unplaced_ = 0;
 };
 
 } // namespace shoal::actors

@@ -1,12 +1,13 @@
 // runtime/core/planning/island_members.cpp -- deals members out to islands.
 #include "runtime/core/planning/island_members.hpp"
 
-#include "runtime/core/planning/layout/cost.hpp"
+#include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/placement.hpp"
 #include "runtime/core/view.hpp"
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace shoal::core {
 namespace {
@@ -63,8 +64,18 @@ std::vector<member_list> members_by_island(const view& v, const job_entry& job,
     else
       fresh.push_back(&m);
   }
-  for (const member* m : fresh)
-    put(m, std::size_t(std::ranges::min_element(speeds) - speeds.begin()));
+  const std::size_t stages =
+    job.kind == job_kind::serve ? wanted_stages(job) : 0;
+  for (const member* m : fresh) {
+    std::size_t neediest = 0;
+    const auto needs = [&](std::size_t i) { // less: more
+      return std::pair(out[i].size() >= stages, speeds[i]);
+    };
+    for (std::size_t i = 1; i < out.size(); ++i)
+      if (needs(i) < needs(neediest))
+        neediest = i;
+    put(m, neediest);
+  }
   for (std::uint32_t i = 0; i < out.size(); ++i) {
     std::ranges::sort(out[i], {}, [](const member* m) { return m->id; });
     leave_out_cut(v, island_of(previous, i), out[i]);

@@ -3,7 +3,8 @@
 //
 // Each member that can work belongs to exactly one island of a job. A member
 // with work or state stays in its island for as long as the job runs: state does not
-// move between islands. Another member goes to the island with the least speed.
+// move between islands. Another member goes to the island with the least speed; of
+// a served model, first to those with fewer members than the stages that it wants.
 //
 // Units: MFLOP/s. Cost: members x islands.
 #pragma once

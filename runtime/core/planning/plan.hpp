@@ -7,7 +7,8 @@
 //
 // A layout is kept while all its members are present and able, unless the best
 // layout found is more than keep_percent faster, or comes closer to what the
-// job wants (more replicas, or stages on members of their own). Other members
+// job wants (more replicas, or stages on members of their own; the stages of a
+// served model on more members). Other members
 // that hold the units of a lost member may stand in for it (detours.hpp): such
 // a layout gives way to any faster one. Replicas may differ in their split into
 // blocks and their number of stages: reduce by unit.

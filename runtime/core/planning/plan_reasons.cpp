@@ -98,12 +98,19 @@ private:
       add(key, std::to_string(wanted),
           std::string("all stages of a ") + placer_of(job_.kind).replica
             + " on " + count(peers_of_one_, "peer"),
-          able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas))
-            ? so_many_compute(able_)
+          lacks_peers(wanted) ? so_many_compute(able_)
           : !a_.arriving.empty()
             ? "their state is on its way"
             : "no other peers have the memory for a stage");
     }
+  }
+
+  /// Whether more members would spread the stages. Those of a served model are
+  /// spread over all members that have room.
+  bool lacks_peers(std::uint32_t wanted) const {
+    if (job_.kind == job_kind::serve)
+      return able_ <= peers_of_one_;
+    return able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas));
   }
 
   void schedule() {
@@ -225,8 +232,10 @@ private:
       job_.want_replicas > 0 && replicas >= std::uint64_t(job_.want_replicas);
     const bool by_stages = job_.want_stages > 0;
     if (job_.kind == job_kind::serve && by_stages)
-      return "the model is to have "
-             + count(std::uint64_t(job_.want_stages), "stage");
+      return at_work.size() < wanted_stages(job_)
+               ? "has too little memory left for a stage"
+               : "the model is to have "
+                   + count(std::uint64_t(job_.want_stages), "stage");
     if (by_replicas && by_stages)
       return "the run asks for " + count(replicas, "replica") + " of "
              + count(std::uint64_t(job_.want_stages), "stage");

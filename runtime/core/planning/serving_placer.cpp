@@ -6,9 +6,12 @@
 // (layout/layout.hpp) with the costs of a pass: the job's microbatches are passes
 // that are under way at once, so the step's time is that of a token through all
 // stages, and the others behind it. A pipeline has no state besides its weights,
-// which are on disks: nothing follows it and nothing arrives.
+// which are on disks: nothing follows it and nothing arrives. The stages that the
+// job asks for are spread over as many members as have room; they are spread again
+// as soon as a member that was missing is back.
 #include "runtime/core/planning/layout/layout.hpp"
 #include "runtime/core/planning/memory_needs.hpp"
+#include "runtime/core/planning/placement.hpp"
 #include "runtime/core/planning/placer.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/view.hpp"
@@ -63,7 +66,7 @@ std::uint32_t least_stages(const layout_problem& p) {
 /// members may hold other pipelines.
 layout smallest_layout(const layout_problem& p) {
   if (wanted_stages(p.job) > 0)
-    return find_layout(p);
+    return find_spread_layout(p);
   job_entry job = p.job;
   const layout_problem with_stages{job,    p.members,    p.memory, p.previous,
                                    p.busy, p.all_memory, p.island};
@@ -76,17 +79,32 @@ layout smallest_layout(const layout_problem& p) {
   return {};
 }
 
-void lay_out(island_draft& d, const view&) {
+/// The members among which the stages that the job wants are spread.
+std::size_t spread(const job_entry& job, const std::vector<replica_place>& a) {
+  return std::min<std::size_t>(wanted_stages(job), workers(a).size());
+}
+
+/// Whether the pipeline moves from its former place, which still has room for it.
+/// A move costs what the caches hold: only a clearly faster place is worth it, or
+/// one that spreads the stages further.
+bool is_worth_a_move(const layout& to, const layout_score& was,
+                     const layout_problem& p, const view& v) {
+  if (to.replicas.empty())
+    return false;
+  const std::size_t now = spread(p.job, to.replicas);
+  const std::size_t before = spread(p.job, p.previous->replicas);
+  if (now != before)
+    return now > before && working_state(v) == member_state::active;
+  return to.score.cost * 100 < was.cost * (100 - keep_percent);
+}
+
+void lay_out(island_draft& d, const view& v) {
   layout best = smallest_layout(d.p);
+  if (is_whole(d.p))
+    if (const auto was = score(d.p, d.p.previous->replicas);
+        was && !is_worth_a_move(best, *was, d.p, v))
+      best.replicas = d.p.previous->replicas;
   d.at.replicas = std::move(best.replicas);
-  if (is_whole(d.p)) {
-    // A move costs what the caches hold: only a clearly faster place is worth it.
-    const auto was = score(d.p, d.p.previous->replicas);
-    if (was
-        && (d.at.replicas.empty()
-            || best.score.cost * 100 >= was->cost * (100 - keep_percent)))
-      d.at.replicas = d.p.previous->replicas;
-  }
   if (d.at.replicas.empty())
     d.at.why_waiting =
       which_of(d.p)

@@ -41,13 +41,14 @@ layout_wishes wishes_of(const layout_problem& p) {
   return w;
 }
 
-/// The wishes with each stage on a member of its own: no more replicas than
-/// there are members for, unless the job asks for more.
-layout_wishes apart(layout_wishes w, std::size_t members) {
+/// The wishes with `peers` members for the stages of each replica: no more
+/// replicas than there are members for, unless the job asks for more.
+layout_wishes apart(layout_wishes w, std::size_t members, std::uint32_t peers) {
   w.apart = true;
+  w.peers = w.depth_max = peers;
   if (!w.replicas_wanted)
     w.replicas_max =
-      std::uint32_t(std::min<std::size_t>(w.replicas_max, members / w.stages));
+      std::uint32_t(std::min<std::size_t>(w.replicas_max, members / peers));
   return w;
 }
 
@@ -69,7 +70,7 @@ std::vector<shape> shapes_of(const layout_search& search,
       if (d != w.stages)
         add(d);
     if (w.stages > 0) // all members, if there are fewer
-      add(w.stages);
+      add(w.apart ? w.peers : w.stages);
   }
   std::ranges::sort(out);
   return out;
@@ -171,7 +172,20 @@ layout find_layout(const layout_problem& p) {
     return {};
   const layout_wishes w = wishes_of(p);
   if (w.stages > 0 && w.stages <= p.members.size())
-    if (layout out = find_with(p, apart(w, p.members.size()));
+    if (layout out = find_with(p, apart(w, p.members.size(), w.stages));
+        !out.replicas.empty())
+      return out;
+  return find_with(p, w);
+}
+
+layout find_spread_layout(const layout_problem& p) {
+  if (p.members.empty() || p.job.microbatches == 0)
+    return {};
+  const layout_wishes w = wishes_of(p);
+  for (auto peers =
+         std::uint32_t(std::min<std::size_t>(w.stages, p.members.size()));
+       peers > 1; --peers)
+    if (layout out = find_with(p, apart(w, p.members.size(), peers));
         !out.replicas.empty())
       return out;
   return find_with(p, w);

@@ -50,6 +50,10 @@ stages_apart(const job_entry& job, const std::vector<replica_place>& replicas);
 /// The best layout that the search finds, respecting what the job wants.
 [[nodiscard]] layout find_layout(const layout_problem& p);
 
+/// The same, with the wanted stages on as many members as have room: fewer members
+/// than stages share these, even where one member alone would be faster.
+[[nodiscard]] layout find_spread_layout(const layout_problem& p);
+
 /// Time of a step and memory by member, of replicas as placed.
 [[nodiscard]] prediction
 predict_replicas(const job_entry& job,

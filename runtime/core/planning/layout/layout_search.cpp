@@ -24,11 +24,10 @@ bool layout_search::allowed(const grouping& g, std::uint32_t replicas) const {
   if (g.empty() || g.size() > wishes_.replicas_max
       || (replicas > 0 && g.size() != replicas))
     return false;
-  const bool whole =
-    wishes_.apart && model_.size() >= g.size() * wishes_.stages;
+  const bool whole = wishes_.apart && model_.size() >= g.size() * wishes_.peers;
   return std::ranges::all_of(g, [&](const auto& members) {
     return !members.empty() && members.size() <= wishes_.depth_max
-           && (!whole || members.size() == wishes_.stages);
+           && (!whole || members.size() == wishes_.peers);
   });
 }
 

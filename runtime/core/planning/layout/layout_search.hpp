@@ -13,8 +13,9 @@ namespace shoal::core {
 struct layout_wishes {
   std::uint32_t replicas_max = 1; ///< by members, microbatches and wish
   bool replicas_wanted = false;
-  bool apart = false; ///< each stage is on a member of its own, if there are
-                      ///< enough members for all replicas
+  bool apart = false; ///< each replica has `peers` members, if there are enough
+                      ///< of them for all replicas
+  std::uint32_t peers = 0;     ///< if apart: stages, or fewer that share these
   std::uint32_t stages = 0;    ///< of every replica; 0: one per member
   std::uint32_t depth_max = 1; ///< members in a replica
 };

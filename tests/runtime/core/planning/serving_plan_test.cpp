@@ -19,6 +19,20 @@ assignment pipelines_of(const view& v) {
   return make_plan(v).jobs.at(0);
 }
 
+view wanting_stages(std::int32_t stages, std::size_t members) {
+  view v = served(members);
+  v.jobs[0].want_stages = stages;
+  return v;
+}
+
+/// Why the wishes of its job are not held.
+std::string unheld_text(const view& v) {
+  std::string out;
+  for (const unheld_wish& w : unheld_wishes(v, only(v)))
+    out += (out.empty() ? "" : "; ") + to_text(w);
+  return out;
+}
+
 bool has(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
@@ -127,6 +141,92 @@ BOOST_AUTO_TEST_CASE(a_pipeline_has_as_few_stages_as_fit) {
   BOOST_TEST(only(v).replicas.at(0).stages.size() == 2u);
   v.jobs[0].want_stages = 3;
   BOOST_TEST(only(v).replicas.at(0).stages.size() == 3u);
+}
+
+/// A pipeline of 3 stages on 3 members, one of which dies and comes back.
+BOOST_AUTO_TEST_CASE(stages_are_spread_again_when_a_peer_is_back) {
+  const view v = wanting_stages(3, 3);
+  BOOST_TEST(workers(only(v)).size() == 3u);
+  view without = next_view(v);
+  without.members.erase(without.members.begin() + 1);
+  const island_place two = only(without);
+  BOOST_TEST(two.replicas.at(0).stages.size() == 3u);
+  BOOST_TEST(workers(two).size() == 2u);
+  BOOST_TEST(unheld_text(without)
+             == "stages = 3: all stages of a pipeline on 2 peers, as only 2 "
+                "peers compute");
+  view back = next_view(without);
+  back.members.insert(back.members.begin() + 1, make_member(2));
+  back.members[1].id.incarnation = back.number;
+  BOOST_TEST(workers(only(back)).size() == 3u);
+  BOOST_TEST(unheld_text(back) == "");
+  view later = next_view(back); // and there they stay
+  later.members.push_back(make_member(9));
+  BOOST_TEST((only(later).replicas == only(back).replicas));
+  BOOST_TEST(only(later).since == back.number);
+  BOOST_TEST(idle_members(later, only(later)).at(0).why
+             == "the model is to have 3 stages");
+}
+
+BOOST_AUTO_TEST_CASE(stages_are_spread_from_one_peer_to_all_that_come) {
+  view v = wanting_stages(3, 1);
+  BOOST_TEST(
+    unheld_text(v)
+    == "stages = 3: all stages of a pipeline on 1 peer, as only 1 peer "
+       "computes");
+  for (std::uint8_t n = 2; n <= 6; ++n) {
+    v = next_view(v);
+    v.members.push_back(make_member(n, 10'000)); // no gain in time
+    BOOST_TEST(workers(only(v)).size() == std::min<std::size_t>(n, 3));
+  }
+}
+
+/// Two pipelines of 3 stages; the one that loses a peer has the fastest.
+BOOST_AUTO_TEST_CASE(a_peer_goes_where_stages_lack_one) {
+  view v = served(6, 2);
+  v.jobs[0].want_stages = 3;
+  v.members[0].device.mflops = 1'000'000;
+  const auto widths = [](const view& of) {
+    std::vector<std::size_t> out;
+    for (const island_place& at : pipelines_of(of).islands)
+      out.push_back(workers(at).size());
+    return out;
+  };
+  BOOST_TEST(widths(v) == (std::vector<std::size_t>{3, 3}));
+  std::set<member_id> fast = workers(pipelines_of(v).islands.at(0));
+  BOOST_TEST_REQUIRE(fast.erase(v.members[0].id) == 1u);
+  view without = next_view(v);
+  std::erase_if(without.members,
+                [&](const member& m) { return m.id == *fast.begin(); });
+  BOOST_TEST(widths(without) == (std::vector<std::size_t>{2, 3}));
+  view back = next_view(without);
+  back.members.push_back(make_member(9));
+  BOOST_TEST(widths(back) == (std::vector<std::size_t>{3, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_without_room_for_a_stage_is_told_so) {
+  for (const std::size_t members : {2u, 3u, 7u}) {
+    view v = wanting_stages(3, members);
+    for (std::size_t i = 1; i < members; ++i)
+      v.members[i].device.memory_bytes = 1'000'000;
+    BOOST_TEST(unheld_text(v)
+               == "stages = 3: all stages of a pipeline on 1 peer, as no other "
+                  "peers have the memory for a stage");
+    for (const idle_member& m : idle_members(v, only(v)))
+      BOOST_TEST(m.why == "has too little memory left for a stage");
+    v = next_view(v);
+    BOOST_TEST(only(v).since == v.number - 1); // nothing better is to be had
+    v.members[1].device.memory_bytes = 1'000'000'000;
+    BOOST_TEST(workers(only(v)).size() == 2u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_stages_are_spread_over_peers_that_leave) {
+  view v = next_view(wanting_stages(3, 1));
+  v.members.push_back(make_member(2));
+  for (member& m : v.members)
+    m.state = member_state::leaving;
+  BOOST_TEST(workers(only(v)).size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(pipelines_come_and_go_and_the_others_stay) {
