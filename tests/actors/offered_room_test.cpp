@@ -20,7 +20,7 @@ struct measured_store final : test::small_store {
 };
 
 /// A node whose disk has 1 MB of room beside its files.
-struct disk_node final : test::still_context {
+struct disk_node : test::still_context {
   runtime::store& blobs() override { return store; }
   void offer_disk(std::uint64_t bytes, bool) override { offered = bytes; }
 

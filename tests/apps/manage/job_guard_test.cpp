@@ -2,6 +2,7 @@
 // does not always answer.
 #include "apps/manage/job_guard.hpp"
 #include "runtime/control/control.hpp"
+#include "runtime/identity/identity.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "tests/runtime/control/asked_node.hpp"
 #include "tests/support/scratch.hpp"

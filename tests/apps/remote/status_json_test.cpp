@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(the_largest_answer_with_all_keys_is_taken) {
     BOOST_TEST_REQUIRE(bool(one), key);
     const std::size_t bytes = (*one)[key][0].dump().size() + 1;
     const std::size_t count = shoal::runtime::status_bytes_max / bytes;
-    status_json all = *one;
-    all[key] = std::vector<status_json>(count, (*one)[key][0]);
+    shoal::apps::status_json all = *one;
+    all[key] = std::vector<shoal::apps::status_json>(count, (*one)[key][0]);
     const auto whole = parse_status(all.dump());
     BOOST_TEST_REQUIRE(bool(whole), key << ": " << count);
     BOOST_TEST((*whole)[key].size() == count);

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_blob_goes_in_and_out_by_any_node) {
   const auto ended = client->get_blob(
     digest, [](std::span<const std::byte>) { return std::error_code{}; },
     [&] { return ++asked < 3; });
-  BOOST_TEST(ended == std::errc::operation_canceled);
+  BOOST_TEST((ended == std::errc::operation_canceled));
   BOOST_TEST(asked == 3); // before each piece
   core::blob_digest nobodys{1, 2, 3};
   auto error = client->get_blob(
