@@ -406,6 +406,7 @@ void connection::abandon(std::error_code result, due_list& out) {
     tls_->shut_down();
   boost::system::error_code ignored;
   socket_.close(ignored);
+  dials.clear();
 }
 
 } // namespace shoal::transport::tls

@@ -198,7 +198,7 @@ void engine::dial(const std::string& address) {
   boost::system::error_code error;
   const auto literal = asio::ip::make_address(host, error);
   if (!error)
-    return resolved(c, on_every_network(tcp::endpoint(literal, port)));
+    return dial_on_all(c, on_every_network(tcp::endpoint(literal, port)));
   const auto found = [this, c](auto failed, auto results) {
     if (c->closed())
       return;
@@ -226,11 +226,33 @@ std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
     scoped.scope_id(scope);
     out.emplace_back(scoped, e.port());
   }
-  // The wrong network may use up all of the time.
-  if (!out.empty())
-    std::rotate(out.begin(), out.begin() + scopes_turn_++ % out.size(),
+  if (out.size() > dials_at_once_max) { // the others at the next try
+    std::rotate(out.begin(), out.begin() + scopes_turn_ % out.size(),
                 out.end());
+    scopes_turn_ += dials_at_once_max;
+    out.resize(dials_at_once_max);
+  }
   return out.empty() ? std::vector{e} : out;
+}
+
+void engine::dial_on_all(const std::shared_ptr<connection>& c,
+                         const std::vector<tcp::endpoint>& where) {
+  const auto left = std::make_shared<std::size_t>(where.size());
+  for (std::size_t i = 0; i != where.size(); ++i)
+    c->dials.emplace_back(io);
+  for (std::size_t i = 0; i != where.size(); ++i)
+    c->dials[i].async_connect(where[i], [c, i, left](auto error) {
+      if (c->closed() || c->dials.empty()) // ended, or another one was first
+        return;
+      if (!error) {
+        c->socket() = std::move(c->dials[i]);
+        c->dials.clear();
+        c->work();
+      } else if (--*left == 0) {
+        c->dials.clear();
+        c->fail(errc::unreachable, error.message());
+      }
+    });
 }
 
 void engine::resolved(const std::shared_ptr<connection>& c,

@@ -159,10 +159,11 @@ public:
   }
   tcp::socket& socket() { return socket_; }
 
-  peer_ptr owner;               ///< set by engine::opened()
-  std::weak_ptr<peer> target;   ///< of a stream that we dial
-  admission::ticket ticket = 0; ///< of an accepted connection; 0: none
-  std::size_t place = 0;        ///< in the peer's streams
+  std::vector<tcp::socket> dials; ///< of one address on several networks
+  peer_ptr owner;                 ///< set by engine::opened()
+  std::weak_ptr<peer> target;     ///< of a stream that we dial
+  admission::ticket ticket = 0;   ///< of an accepted connection; 0: none
+  std::size_t place = 0;          ///< in the peer's streams
 
 private:
   enum class stage { connecting, handshake, proof, open, closed };
@@ -328,9 +329,14 @@ public:
 
 private:
   void listen();
+  /// Endpoints that one address is dialled at together.
+  static constexpr std::size_t dials_at_once_max = 16;
   /// For a link-local address without its interface: one endpoint for each
-  /// interface that has one, starting with another one at each call.
+  /// interface that has one; of more than dials_at_once_max, others at each call.
   std::vector<tcp::endpoint> on_every_network(const tcp::endpoint& e);
+  /// The first that answers is taken: on a wrong network nobody does, for long.
+  void dial_on_all(const std::shared_ptr<connection>& c,
+                   const std::vector<tcp::endpoint>& where);
   void resolved(const std::shared_ptr<connection>& c,
                 const std::vector<tcp::endpoint>& where);
   void forget_dial(const std::string& address);
