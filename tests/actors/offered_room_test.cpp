@@ -21,6 +21,8 @@ struct measured_store final : test::small_store {
 
 /// A node whose disk has 1 MB of room beside its files.
 struct disk_node : test::still_context {
+  const core::peer_id& self() const override { std::abort(); }
+  std::filesystem::path data_dir() const override { return home.path; }
   runtime::store& blobs() override { return store; }
   void offer_disk(std::uint64_t bytes, bool) override { offered = bytes; }
 
