@@ -65,13 +65,16 @@ int run_chosen(CLI::App& app, const runners& run,
   return exit_usage;
 }
 
-/// For a command's help: with one of its own options as the example.
+/// For a command's help: with one of its own options as the example; empty if
+/// it has none.
 std::string ways_to_set(const CLI::App& command) {
   std::string option;
   for (const CLI::Option* each : command.get_options())
     for (const std::string& name : each->get_lnames())
       if (name == "out" || (option.empty() && name != "help"))
         option = name;
+  if (option.empty())
+    return {};
   return "Each option is also a variable (" + variable_of(option) + " for --"
          + option + ") and a key of [" + command.get_name()
          + "] in shoal.toml.";

@@ -154,7 +154,8 @@ private:
   }
 
   std::string make_footer(const CLI::App* app) const override {
-    return wrapped_lines(app->get_footer()) + "\n";
+    const std::string footer = app->get_footer();
+    return footer.empty() ? footer : wrapped_lines(footer) + "\n";
   }
 
   /// Wraps each line separately.

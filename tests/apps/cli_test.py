@@ -53,6 +53,7 @@ class Cli(World):
             said = re.search(r"a variable \(\S+\s+for\s+--([a-z-]+)\)", text)
             if said:  # it was --out, which not every command has
                 self.assertRegex(text, rf"(?m)^  (-\w,)?--{said[1]}\b")
+            self.assertNotIn("(SHOAL_ for", text)  # of one without options
             for line in text.splitlines():
                 self.assertLessEqual(len(line), 80, line)
             # An entry begins at two columns; what follows is indented more.
