@@ -53,7 +53,8 @@ completed_value value_for(const CLI::Option& o) {
   std::string_view rest = out.placeholder;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('|'), rest.size());
-    out.words.emplace_back(rest.substr(0, end));
+    if (rest.substr(0, end) != "N") // any number
+      out.words.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;

@@ -48,13 +48,16 @@ std::string between(const std::string& text, char open, char close) {
 
 std::string value_of(const CLI::Option& o) {
   const std::string type = o.get_type_name();
-  const std::string choice = between(type, '{', '}');
-  if (!choice.empty())
-    return CLI::detail::find_and_replace(choice, ",", "|");
-  const std::string name = type.substr(0, type.find(':'));
+  const std::string choice =
+    CLI::detail::find_and_replace(between(type, '{', '}'), ",", "|");
+  std::string name = type.substr(0, type.find(':'));
   if (name == "INT" || name == "UINT")
-    return "N";
-  return name == "FLOAT" ? "X" : name;
+    name = "N";
+  else if (name == "FLOAT")
+    name = "X";
+  if (choice.empty())
+    return name;
+  return bounds_of(o).empty() ? choice : name + "|" + choice;
 }
 
 std::string bounds_of(const CLI::Option& o) {

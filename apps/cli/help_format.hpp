@@ -17,7 +17,8 @@ namespace shoal::apps {
 /// For the program and, by inheritance, its subcommands.
 std::shared_ptr<CLI::FormatterBase> make_help_format();
 
-/// "N" for INT and UINT, "X" for FLOAT, "a|b" for a choice.
+/// "N" for INT and UINT, "X" for FLOAT, "a|b" for a choice, "N|auto" for a number
+/// or a word.
 std::string value_of(const CLI::Option& o);
 
 /// "0 to 1024" for "INT:INT in [0 - 1024]"; "" without bounds.

@@ -86,6 +86,7 @@ class Completion(Serving):
                 (["train", "--data", "x", "r"], {"run.toml", "results"}),
                 (["train", "--out", "r"], {"results"}),  # folders alone
                 (["train", "--threads", ""], set()),
+                (["serve", "--replicas", ""], {"auto"}),  # or a number
                 (["--config", "ru"], {"run.toml"}),
                 (["--config", "run.toml", "sta"], {"status"}),
                 (["key", "show", "ru"], {"run.toml"}),
