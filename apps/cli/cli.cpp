@@ -137,6 +137,8 @@ int parse_and_run(int argc, char** argv) {
     if (unknown.empty()
         && e.get_exit_code() == int(CLI::ExitCodes::ExtrasError))
       unknown = stray_word(app);
+    if (unknown.empty())
+      unknown = missing_word(app, e);
     std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
     return exit_usage;
   } catch (const usage_error& e) {

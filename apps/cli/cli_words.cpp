@@ -1,6 +1,7 @@
 // apps/cli/cli_words.cpp -- looks up words, and finds similar ones.
 #include "apps/cli/cli_words.hpp"
 
+#include "apps/cli/help_format.hpp"
 #include "apps/common/toml_file.hpp"
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -211,6 +212,47 @@ std::string stray_word(const CLI::App& app) {
       values += " " + core::shown(word);
   return "`" + name + "` takes no '" + *meant + "'; did you mean '" + name
          + " --" + *meant + values + "'?";
+}
+
+/// "one of a, b, c" for a choice, "N (1 to 64)", "FILE (run file)"; of a word
+/// without a flag only "run file".
+static std::string what_it_takes(const CLI::Option& option) {
+  const std::string value = value_of(option), bounds = bounds_of(option);
+  if (!bounds.empty())
+    return value + " (" + bounds + ")";
+  if (value.find('|') != std::string::npos)
+    return "one of " + CLI::detail::find_and_replace(value, "|", ", ");
+  const std::string help = option.get_description();
+  const std::string meaning =
+    CLI::detail::trim_copy(help.substr(0, help.find_first_of("(;:")));
+  if (option.get_lnames().empty() || meaning.empty())
+    return meaning.empty() ? value : meaning;
+  return value + " (" + meaning + ")";
+}
+
+std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
+  const bool valueless =
+    error.get_exit_code() == int(CLI::ExitCodes::ArgumentMismatch);
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()
+      || (!valueless
+          && error.get_exit_code() != int(CLI::ExitCodes::RequiredError)))
+    return {};
+  const CLI::App& command = *chosen.front();
+  const std::string called = "`shoal " + command.get_name();
+  const std::string text = error.what();
+  for (const CLI::Option* o : command.get_options()) {
+    const std::string name = o->get_name();
+    const bool flag = !o->get_lnames().empty();
+    if (valueless && text.starts_with(name + ": ")
+        && text.ends_with(" missing"))
+      return called + " " + name + "` needs a value: " + what_it_takes(*o)
+             + "; " + called + " --help` tells more";
+    if (!valueless && text == name + " is required")
+      return called + "` needs " + name + (flag ? " " : ": ")
+             + what_it_takes(*o) + "; " + called + " --help` tells more";
+  }
+  return {};
 }
 
 std::vector<std::string> unknown_variables(const CLI::App& app) {

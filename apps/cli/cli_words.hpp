@@ -42,6 +42,10 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv);
 /// line has such a word, or no command
 std::string stray_word(const CLI::App& app);
 
+/// What the command lacks, and what may stand there: `error` says that an option
+/// has no value, or that a word is missing. @returns "" if it says neither
+std::string missing_word(const CLI::App& app, const CLI::ParseError& error);
+
 /// A variable that differs by one letter (two for a long word) from a known
 /// one: a typing error. Other names with SHOAL_ are not ours: Kubernetes sets
 /// some for a service of that name. @returns "" if there is none.

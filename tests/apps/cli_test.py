@@ -137,6 +137,17 @@ class Cli(World):
                         names=["--memory", "'" + text + "'", *names])
         self.refuse(2, "train", "none.toml", names=["none.toml"])
         self.refuse(2, "recover", names=["--force"])
+        # The library's words were "--run: 1 required FILE missing".
+        for words, *names in (
+                (["bench"], "needs WHAT: one of link, allreduce, "),
+                (["chaos", "--run"], "--run` needs a value: FILE (run file)"),
+                (["chaos", "--only"], "one of kill, stop, slow, cut"),
+                (["node", "--threads"], "needs a value: N (0 to 1024)"),
+                (["init"], "needs --out DIR ("),
+                (["cancel"], "needs JOB: id, "),
+                (["train", "--training.steps"], "training.steps` needs")):
+            said = self.refuse(2, *words, names=names)
+            self.assertIn(f"`shoal {words[0]} --help`", said)
 
     def test_wrong_run_files_are_2_and_name_file_and_key(self):
         for text, names in [
