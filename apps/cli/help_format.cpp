@@ -1,6 +1,8 @@
 // apps/cli/help_format.cpp -- wraps help texts in columns.
 #include "apps/cli/help_format.hpp"
 
+#include "runtime/model/config/default_sizes.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,7 +141,7 @@ private:
       out +=
         "  "
         + wrapped("as in config.json, each with its default: " + alike, 2, 4)
-        + "\n";
+        + "\n  " + wrapped(model::default_sizes_text, 2, 4) + "\n";
     return out;
   }
 

@@ -12,6 +12,7 @@
 #include "apps/remote/shoal_traffic.hpp"
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
+#include "runtime/model/config/default_sizes.hpp"
 #include "runtime/node/status/node_metrics.hpp"
 #include "runtime/node/status/status.hpp"
 #include "runtime/observe/tensorboard.hpp"
@@ -155,9 +156,10 @@ void add_run_file(page& to) {
      {}});
   page_part model{false,
                   "[model]",
-                  {"Either `path`, or keys by the names that a Hugging Face "
-                   "`config.json` has, with the same meaning. Sizes that are "
-                   "left out follow from `hidden_size`."},
+                  {std::string("Either `path`, or keys by the names that a "
+                               "Hugging Face `config.json` has, with the same "
+                               "meaning. ")
+                   + model::default_sizes_text},
                   {{"key", "default", "meaning"},
                    {{"path", "",
                      "start from this Hugging Face directory, or ORG/NAME of "

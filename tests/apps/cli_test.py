@@ -70,6 +70,7 @@ class Cli(World):
                      "(default: 1000)", "hidden_size (",
                      "--checkpoint.enable true|false"):
             self.assertIn(part, keys)
+        self.assertIn("; head_dim h/heads; ", " ".join(keys.split()))
         self.assertIn("--replicas N|auto ", self.succeed("serve", "--help"))
 
     def test_a_folder_without_a_name_is_wrong_use(self):

@@ -23,6 +23,14 @@
 
 namespace shoal::model {
 
+/// The same for users.
+inline constexpr char default_sizes_text[] =
+  "Sizes that are left out follow from hidden_size (h): num_hidden_layers is "
+  "h/64, within 2 to 32; num_attention_heads h/64; num_key_value_heads as "
+  "many; "
+  "head_dim h/heads; intermediate_size 8/3 h (4 h for gpt2), rounded up to a "
+  "multiple of 64.";
+
 /// Adds those of the sizes above that `keys` lacks. `keys` are the keys of a
 /// config.json with or without a model_type. Invalid keys (a size that is text,
 /// an unknown family) are left for parse_config() to refuse.
