@@ -69,7 +69,9 @@ std::string disk_of(const json& peer) {
   std::uint64_t bytes = 0;
   for (const json& d : peer["devices"])
     bytes = std::max<std::uint64_t>(bytes, number(d, "disk_bytes"));
-  return bytes == 0 ? "-" : core::size_text(bytes);
+  if (bytes <= 1) // of a full disk a peer tells the least: 0 is not known
+    return bytes == 0 ? "-" : "full";
+  return core::size_text(bytes);
 }
 
 /// Of the node that was asked: what its files take of the disk.

@@ -41,6 +41,11 @@ std::uint64_t best_rate(const member& m) {
   return best;
 }
 
+/// The least that a member tells stands for none: 0 is not known.
+bool has_room(const device_profile& d) {
+  return d.disk_bytes > 1;
+}
+
 /// Changes of what was measured or configured of one member.
 void add_measures(const member& was, const member& is, clauses& out) {
   const std::string name = name_of(is);
@@ -56,9 +61,11 @@ void add_measures(const member& was, const member& is, clauses& out) {
     out.push_back(name + " offers " + size_text(b.memory_bytes)
                   + " of memory (was " + size_text(a.memory_bytes) + ")");
   if (a.disk_bytes != b.disk_bytes && a.disk_bytes != 0)
-    out.push_back(name + " has room for " + size_text(b.disk_bytes)
-                  + " of models on its disk (was " + size_text(a.disk_bytes)
-                  + ")");
+    out.push_back("the disk of " + name + " has "
+                  + (has_room(b) ? "room for " + size_text(b.disk_bytes) + " of"
+                                 : "no room for")
+                  + " files of served models (had "
+                  + (has_room(a) ? size_text(a.disk_bytes) : "none") + ")");
   if (a.threads != b.threads || a.host_threads != b.host_threads)
     out.push_back(name + " may use another number of processors");
   if (was.networks.empty() && !is.networks.empty())

@@ -169,9 +169,10 @@ void profile_watch::disk(std::uint64_t bytes, bool refused) {
                               : is - was > was / disk_grown_share;
   if (!worth)
     return;
-  why_ = "the disk has room for " + size_text(is)
-         + " of the files of served models (plans counted on " + size_text(was)
-         + ")";
+  why_ = "the disk has "
+         + (is > 1 ? "room for " + size_text(is) + " of" : "no room for")
+         + " files of served models (plans counted on "
+         + (was > 1 ? size_text(was) : "none") + ")";
   device_.disk_bytes = is;
   changed_ = true;
 }

@@ -84,6 +84,19 @@ BOOST_AUTO_TEST_CASE(members_come_and_go) {
     == "a new shoal, made by `recover --force` in place of the former");
 }
 
+BOOST_AUTO_TEST_CASE(a_full_disk_has_no_room_rather_than_one_of_a_byte) {
+  view before = of_three();
+  view now = before;
+  before.members[1].device.disk_bytes = 1u << 30;
+  now.members[1].device.disk_bytes = 1;
+  BOOST_TEST(
+    changes_text(before, now)
+    == "the disk of b has no room for files of served models (had 1 GiB)");
+  BOOST_TEST(changes_text(now, before)
+             == "the disk of b has room for 1 GiB of files of served models "
+                "(had none)");
+}
+
 BOOST_AUTO_TEST_CASE(new_measurements_are_reported_with_both_values) {
   BOOST_TEST(after([](view& v) { v.members[1].device.mflops = 50'000; })
              == "b got slower (50.0 GFLOP/s, was 100.0)");

@@ -214,6 +214,11 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(offered(70 * gib, true) < less);
   BOOST_TEST(offered(0, true) == 1u); // 0 would say that it is not known
   BOOST_TEST(rounded_room((std::uint64_t{1} << 40) - 1) % (gib * 4) == 0u);
+  profile_watch full(d);
+  full.disk(0, true);
+  BOOST_TEST(full.take(0)->why
+             == "the disk has no room for files of served models (plans "
+                "counted on 64 GiB)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
