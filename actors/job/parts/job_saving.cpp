@@ -127,15 +127,15 @@ void job_saving::failed(const checkpoint_failed& a) {
   if ((!a.trying || a.others) && (!news || fails_))
     return; // already reported
   fails_ = true;
-  const std::string at = remarks_.name_of(a.at);
+  const std::string at = "the disk of peer " + remarks_.name_of(a.at);
   remarks_.note(
     a.step, a.trying ? "the model of step " + std::to_string(a.step)
-                         + " cannot be written on " + at + ": " + a.why
+                         + " cannot be written to " + at + ": " + a.why
                          + (a.others ? "; others write it"
                                      : "; trying again until it can, or until "
                                        "the job is cancelled")
                      : "the checkpoint of step " + std::to_string(a.step)
-                         + " could not be written on " + at + ": " + a.why
+                         + " could not be written to " + at + ": " + a.why
                          + "; the run goes on");
 }
 
