@@ -3,6 +3,7 @@
 
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/host/ip_address.hpp"
 
 #include <algorithm>
 #include <cstdarg>
@@ -243,6 +244,30 @@ std::string no_quorum_text(const status_json& status) {
   return "no quorum: cannot reach " + core::listed(unreachable_of(status));
 }
 
+std::string http_address(const status_json& status) {
+  if (!status.contains("http"))
+    return {};
+  const std::string bound = text_of(status, "http");
+  const auto all = runtime::parse_ip(runtime::host_of(bound));
+  if (!all || !runtime::is_any(all->address))
+    return bound;
+  const bool four = runtime::is_v4(all->address);
+  const std::string port = bound.substr(bound.rfind(':'));
+  for (const json& p : status["peers"]) {
+    if (text_of(p, "id") != text_of(status, "self"))
+      continue;
+    for (const json& address : p["addresses"]) {
+      const std::string host = runtime::host_of(address.get<std::string>());
+      const auto ip = runtime::parse_ip(host);
+      if (ip && runtime::is_v4(ip->address))
+        return host + port;
+      if (ip && !four && !runtime::is_link_local(ip->address))
+        return "[" + host + "]" + port;
+    }
+  }
+  return (four ? "127.0.0.1" : "[::1]") + port;
+}
+
 std::string status_table(const status_json& status) {
   std::string out;
   put(out, "shoal %s  epoch %llu  %s\n", begin_of(status["id"], 12).c_str(),
@@ -264,11 +289,11 @@ std::string status_table(const status_json& status) {
   }
   put(out, "* the node that was asked (%s)%s\n", text(status, "name"),
       store_of(status).c_str());
-  if (status.contains("http"))
+  if (const std::string http = http_address(status); !http.empty())
     put(out,
         "models are served over HTTP at http://%s/v1, and in a browser at "
         "http://%s/\n",
-        text(status, "http"), text(status, "http"));
+        http.c_str(), http.c_str());
   put_versions(out, status);
   const json& beacons = status["beacons"];
   if (number(beacons, "strange_last_minute") > 0)

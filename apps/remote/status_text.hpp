@@ -14,6 +14,10 @@ namespace shoal::apps {
 /// Why the node waits for a quorum, and what to do; empty: it does not wait.
 std::string no_quorum_text(const status_json& status);
 
+/// "host:port" at which clients reach the node that was asked by HTTP: if it
+/// listens at all addresses, one of its machine. Empty: it answers none.
+std::string http_address(const status_json& status);
+
 /// Whether a job of it serves a model, instead of training one.
 bool serves(const status_json& job);
 

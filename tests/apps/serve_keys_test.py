@@ -37,6 +37,14 @@ class Keys(Serving):
         return self.ask(name, body={"model": "tiny", "prompt": prompt,
                                     "max_tokens": tokens, **more})
 
+    # A new user was told of http://0.0.0.0:8000/v1.
+    def test_the_address_that_is_named_is_one_that_clients_can_use(self):
+        self.succeed("apikey", "ann", "--file", "keys")
+        process, at = self.serve("--api-keys", "keys", "--http", "0.0.0.0:0")
+        self.assertFalse(at.address.startswith("0.0.0.0"), at.address)
+        self.assertEqual(at.get("/health")[0], 200)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
     def test_limits(self):
         process = self.begin(
             ["ann", "--requests-per-minute", 3], ["bob"],

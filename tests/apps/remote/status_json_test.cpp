@@ -160,6 +160,27 @@ BOOST_AUTO_TEST_CASE(the_room_of_each_disk_and_what_is_used_are_shown) {
   BOOST_TEST(less.find("that was asked (anna)\n") != std::string::npos, less);
 }
 
+/// Of 0.0.0.0 no client can make use.
+BOOST_AUTO_TEST_CASE(a_node_at_all_addresses_is_named_by_one_of_its_machine) {
+  const auto shown = [](const char* http, const char* addresses) {
+    const auto status = parse_status(
+      R"({"jobs":[],"self":"61","http":")" + std::string(http)
+      + R"(","peers":[{"id":"62","addresses":["10.0.0.2:7"]},{"id":"61",)"
+      + R"("addresses":[)" + addresses + "]}]}");
+    BOOST_TEST_REQUIRE(bool(status));
+    return http_address(*status);
+  };
+  constexpr char both[] = R"("[fd00::1]:7","10.0.0.1:7")";
+  BOOST_TEST(shown("0.0.0.0:8000", both) == "10.0.0.1:8000");
+  BOOST_TEST(shown("[::]:8000", both) == "[fd00::1]:8000");
+  BOOST_TEST(shown("[::]:8000", R"("[fe80::1]:7")") == "[::1]:8000");
+  BOOST_TEST(shown("0.0.0.0:8000", "") == "127.0.0.1:8000");
+  BOOST_TEST(shown("10.0.0.9:8000", both) == "10.0.0.9:8000");
+  BOOST_TEST(tables_of(R"({"jobs":[],"peers":[],"http":"0.0.0.0:80"})")
+               .find("http://127.0.0.1:80/v1")
+             != std::string::npos);
+}
+
 /// Not as a keeper: its disk is full. The others' count goes without it.
 BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
   const std::string tables = tables_of(
