@@ -56,7 +56,7 @@ void engine::accept() {
 
 void engine::admit(tcp::socket socket, const tcp::endpoint& remote) {
   if (open_ + unopened_.size() >= settings.connections_max)
-    return log_failure(to_string(remote), false,
+    return log_failure(to_string(remote), false, errc::refused,
                        "the limit of "
                          + std::to_string(settings.connections_max)
                          + " connections is reached");

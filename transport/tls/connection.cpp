@@ -380,7 +380,7 @@ void connection::fail(std::error_code why, std::string_view reason) {
     engine_.log("peer " + short_id(id_) + " at " + address_ + ": "
                 + std::string(reason) + "; connection closed");
   else if (!reason.empty())
-    engine_.log_failure(address_, dialled(), std::string(reason));
+    engine_.log_failure(address_, dialled(), why, std::string(reason));
   if (owner)
     return engine_.lose(owner, why, errc::peer_lost);
   due_list none;

@@ -47,6 +47,17 @@ std::vector<unsigned long> link_local_scopes() {
   return out;
 }
 
+/// @param address "host:port"
+bool is_link_local(const std::string& address) {
+  std::string host;
+  std::uint16_t port = 0;
+  boost::system::error_code error;
+  if (!split_address(address, host, port))
+    return false;
+  const auto literal = asio::ip::make_address(host, error);
+  return !error && literal.is_v6() && literal.to_v6().is_link_local();
+}
+
 } // namespace
 
 std::string to_string(const tcp::endpoint& e) {
@@ -136,13 +147,16 @@ void engine::log(const std::string& line) const {
 }
 
 void engine::log_failure(const std::string& address, bool dialled,
-                         const std::string& reason) {
+                         std::error_code why, const std::string& reason) {
   // A peer that dials us has another port every time.
   const auto from = dialled ? address : address.substr(0, address.rfind(':'));
   if (failures_.size() >= failures_logged_max)
     failures_.clear();
   const auto now = std::chrono::steady_clock::now();
-  failure& f = failures_[from + ": " + reason];
+  const auto [at, first] = failures_.try_emplace(from + ": " + reason);
+  failure& f = at->second;
+  if (first && why == errc::unreachable && is_link_local(address))
+    f.quiet_until = now + failure_log_pause;
   if (now < f.quiet_until) {
     ++f.left_out;
     return;

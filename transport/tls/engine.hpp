@@ -297,10 +297,12 @@ public:
   void unlist(connection& c);
   void log(const std::string& line) const;
   /// Logs the end of a connection that belonged to no peer. The same line again
-  /// for the same address is counted, and logged after failure_log_pause. All
-  /// these lines share one budget.
+  /// for the same address is counted, and logged after failure_log_pause; so is
+  /// already the first one that says that a link-local address is unreachable,
+  /// since it is one of several for a peer of this network, and means nothing to
+  /// one of another. All these lines share one budget.
   void log_failure(const std::string& address, bool dialled,
-                   const std::string& reason);
+                   std::error_code why, const std::string& reason);
   void cancel(std::uint64_t plan);
   void shut_down();
 

@@ -103,6 +103,34 @@ BOOST_AUTO_TEST_CASE(a_link_local_address_needs_no_interface) {
   scoped.is_reached_at("[" + address + "]");
 }
 
+// A node's first lines were of link-local addresses that nobody has.
+BOOST_AUTO_TEST_CASE(
+  a_link_local_address_is_not_said_to_be_unreachable_at_first) {
+  const auto own = own_link_local().first;
+  const std::string local = "[" + (own.empty() ? "fe80::1" : own) + "]:1";
+  board notes;
+  recorder heard(notes);
+  std::string lines;
+  config c;
+  c.identity = make_private_key();
+  c.cluster_key = make_shared_key();
+  c.instance = 1;
+  c.log = [&](std::string_view line) {
+    notes.post([&] { lines += std::string(line) + "\n"; });
+  };
+  fabric node(c, heard);
+  for (const std::string& address : {local, std::string("127.0.0.1:1")}) {
+    node.connect(address);
+    BOOST_TEST(notes.wait([&] {
+      return !heard.failed.empty() && heard.failed.back().first == address;
+    }),
+               address);
+  }
+  node.close();
+  BOOST_TEST(lines.find("127.0.0.1:1: ") != std::string::npos, lines);
+  BOOST_TEST(lines.find(local) == std::string::npos, lines);
+}
+
 BOOST_AUTO_TEST_CASE(a_peer_is_reported_also_by_another_name) {
   both b("127.0.0.1:0");
   config c;
