@@ -61,7 +61,7 @@ place running(const node_address& at) {
     throw std::runtime_error(client.text());
   if (!client.status(status))
     if (const auto s = parse_status(status))
-      return {view_of(*s), client.where()};
+      return {view_of(*s), "the shoal of node " + text_of(*s, "name")};
   return {alone(), "this machine alone (no node runs)"};
 }
 

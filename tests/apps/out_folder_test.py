@@ -254,6 +254,8 @@ class OutFolder(World):
         node = self.start("node", "--threads", 1, "--name", "one")
         node.wait_line(lambda line: line.startswith("ready:"))
         job = self.submit(*LONG)
+        planned = self.succeed("plan", self.tiny_run(), "--name", "one")
+        self.assertIn(" on the shoal of node one: ", " ".join(planned.split()))
         watch = self.start("attach", job, "--name", "one")
         watch.wait_line(lambda line: line.startswith("step "))
         done = self.run_shoal("cancel", job, "--name", "one")
