@@ -302,9 +302,14 @@ private:
 
   std::string name_of_job() const {
     const bool folder = o_.resume || !o_.detach;
-    return unique_job_name(
-      job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file}),
-      running_);
+    const std::string wanted =
+      job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file});
+    std::string name = unique_job_name(wanted, running_);
+    if (name != wanted)
+      out_->say("notice", "a job named \"" + wanted
+                            + "\" is running: this one is named \"" + name
+                            + "\"");
+    return name;
   }
 
   /// Why the node has not stored what it was given.

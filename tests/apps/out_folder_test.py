@@ -256,6 +256,12 @@ class OutFolder(World):
         job = self.submit(*LONG)
         planned = self.succeed("plan", self.tiny_run(), "--name", "one")
         self.assertIn(" on the shoal of node one: ", " ".join(planned.split()))
+        second = self.succeed(
+            "train", self.tiny_run(), "--data", self.write_text_files(),
+            "--detach", "--name", "one", *LONG)
+        self.assertIn('a job named "tiny" is running: this one is named '
+                      '"tiny-2"\n', second)
+        self.succeed("cancel", "tiny-2", "--now", "--name", "one")
         watch = self.start("attach", job, "--name", "one")
         watch.wait_line(lambda line: line.startswith("step "))
         done = self.run_shoal("cancel", job, "--name", "one")
