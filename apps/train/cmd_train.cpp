@@ -58,7 +58,7 @@ public:
                     + command_line("attach JOB", o_.at, o_.out) + "`",
                   exit_usage);
     if (o_.resume) {
-      auto found = resumed_run::find(o_.out);
+      auto found = resumed_run::find(o_.out, o_.out_named);
       if (!found)
         return fail(found.message());
       resumed_ = *std::move(found);
@@ -96,9 +96,6 @@ private:
   /// Decides all about --out that does not depend on the text. A run that
   /// others will watch has no folder yet, unless it goes on in one.
   model::status open_folder() {
-    if (resumed_)
-      if (auto more = resumed_->has_steps(run_); !more)
-        return more;
     if (o_.detach && !o_.resume)
       return model::done{};
     out_request request;
@@ -110,6 +107,9 @@ private:
     auto opened = out_folder::open(std::move(request));
     if (!opened)
       return opened.why();
+    if (resumed_) // after the check that it is the same run
+      if (auto more = resumed_->has_steps(run_); !more)
+        return more;
     folder_ = *std::move(opened);
     say_notices();
     return model::done{};

@@ -25,8 +25,7 @@ model::status take_folder(train_options& o) {
     return failure{folder.string() + " is the folder of a run: `shoal train "
                    + shell_word(folder.string())
                    + " --resume` goes on with it, and `shoal train RUN_FILE "
-                     "--out "
-                   + shell_word(folder.string()) + " --overwrite` starts anew"};
+                     "--out DIR` starts anew in another folder"};
   if (!o.resume || !fs::is_directory(folder, error))
     return model::done{};
   if (o.out_named && !fs::equivalent(folder, o.out, error))
@@ -34,11 +33,12 @@ model::status take_folder(train_options& o) {
                    + o.out.string()
                    + " are two folders: a run goes on in the one where it is"};
   o.out = folder;
+  o.out_named = true;
   o.run.run_file.clear();
   return model::done{};
 }
 
-model::result<resumed_run> resumed_run::find(const fs::path& out) {
+model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
   if (auto mine = out_folder::free_to_write(out); !mine)
     return mine.why();
   resumed_run found;
@@ -47,7 +47,7 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
   if (!fs::exists(out, error))
     return failure{"--resume: there is no folder " + out.string()
                    + ": name that of the run, which lies where it was "
-                     "submitted"};
+                     "submitted (`shoal train DIR --resume`)"};
   if (fs::exists(out / record_name, error)) {
     auto record = read_record(out);
     if (!record)
@@ -67,6 +67,10 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
     found.from_ = all.back().second;
     return found;
   }
+  if (!named)
+    return failure{"--resume: no folder is named, and " + out.string()
+                   + " (--out) has no checkpoint: name the folder of the run, "
+                     "`shoal train DIR --resume`"};
   std::string why =
     "--resume: no checkpoint in " + (out / "checkpoint").string() + ": ";
   if (found.record_ && !found.record_->jobs.empty()) {
@@ -75,8 +79,9 @@ model::result<resumed_run> resumed_run::find(const fs::path& out) {
            + " still runs (see `shoal jobs`), `shoal attach " + job + " --out "
            + out.string() + "` goes on watching it; else ";
   }
-  return failure{why + "start anew: `shoal train RUN_FILE --out "
-                 + shell_word(out.string()) + " --overwrite`"};
+  return failure{why
+                 + "start anew in another folder: `shoal train RUN_FILE --out "
+                   "DIR`"};
 }
 
 model::result<runtime::run_config>

@@ -297,6 +297,8 @@ class OutFolder(World):
                            "--overwrite"])
         self.leaves("out", 1, *train, "--resume",
                     names=["step-5", "raise training.steps"])
+        self.leaves("out", 1, *train, "--resume", "--model.hidden_size", 64,
+                    names=["model.hidden_size was 32 and is 64"])
         (self.folder / "moved").symlink_to("text")  # the same text
         moved = self.arguments("out", *more, data="moved")
         said = self.succeed(*moved, "--optimizer.lr", "1e-3",

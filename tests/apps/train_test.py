@@ -264,7 +264,12 @@ class Train(World):
         self.write("new/README", "mine")
         self.refuse(1, "train", self.tiny_run(), "--resume", "--out", "new",
                     "--data", self.write_text_files(),
-                    names=["--resume", "checkpoint"])
+                    names=["--resume", "checkpoint", "--out DIR`"])
+        # It proposed to start anew, with --overwrite.
+        self.write("outputs/README", "mine")
+        said = self.refuse(1, "train", "--resume", names=[
+            "no folder is named", "outputs", "`shoal train DIR --resume`"])
+        self.assertNotIn("--overwrite", said)
 
     def test_a_checkpoint_that_is_no_file_is_refused(self):
         self.train("out")
