@@ -6,6 +6,7 @@
 #include "runtime/core/training/data_order.hpp" // windows_in
 #include "runtime/model/data/bigram.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
+#include "runtime/model/text/tokenizer.hpp"
 #include "runtime/model/units.hpp"
 
 #include <cstdio>
@@ -14,9 +15,22 @@ namespace shoal::apps {
 
 namespace fs = std::filesystem;
 
+/// Whether the text is taken as bytes though the model knows other tokens.
+static bool leaves_tokenizer(const runtime::run_config& run) {
+  if (run.data_tokenizer != "bytes" || run.model_path.empty())
+    return false;
+  const auto kind = model::kind_of_tokenizer(run.model_path);
+  return kind && *kind == model::tokenizer_kind::file;
+}
+
 void introduce(progress& out, const runtime::run_config& run, bool as_json) {
   if (run.lr == 0)
     out.say("notice", "optimizer.lr is 0: no step will change the weights");
+  if (leaves_tokenizer(run))
+    out.say("notice", "data.tokenizer is bytes, but " + run.model_path
+                        + " has a tokenizer of its own, by which its weights "
+                          "were trained: as bytes they must learn all anew; "
+                          "leave --tokenizer out to go on with its own");
   if (as_json)
     return out.say_config();
   char line[200];

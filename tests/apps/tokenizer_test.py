@@ -116,7 +116,9 @@ class Tokenizer(World):
                          "--training.steps", 2 + len(begin))
 
     def test_bytes_are_there_for_the_asking(self):
-        self.train("out", "--data.tokenizer", "bytes")
+        events = self.train("out", "--data.tokenizer", "bytes")
+        self.assertTrue(any("m has a tokenizer of its own" in e.get("text", "")
+                            for e in events))
         self.check_bytes("out")
 
     def check_bytes(self, folder):
