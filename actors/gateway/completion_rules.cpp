@@ -113,8 +113,8 @@ rendered(openai::conversation asked, const prompt_model& model,
     return invalid_request("messages: the model has no text: " + text.no_text,
                            "messages");
   if (!text.chat)
-    return invalid_request("messages: the model has no chat template: "
-                             + text.no_chat + "; use /v1/completions",
+    return invalid_request("messages: " + text.no_chat
+                             + "; use /v1/completions",
                            "messages", "no_chat_template");
   jinja::text_template::fault why;
   auto out =

@@ -20,7 +20,7 @@ struct model_text {
   std::shared_ptr<const model::tokenizer> tokenizer; ///< null: none
   std::string no_text; ///< why there is no tokenizer
   std::optional<model::chat_template> chat;
-  std::string no_chat; ///< why there is no chat template
+  std::string no_chat; ///< that there is no chat template, and why
   model::generation_defaults defaults;
   std::string no_rules; ///< why its text cannot be made to keep to a rule
 };

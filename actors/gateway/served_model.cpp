@@ -37,12 +37,13 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
   if (auto said = model::load_generation_config(folder); said)
     out.defaults = *said;
   if (auto chat = model::load_chat_template(folder); !chat)
-    out.no_chat = chat.message();
+    out.no_chat = "the model's chat template is broken: " + chat.message();
   else if (*chat)
     out.chat = *std::move(*chat);
   else
     out.no_chat =
-      "neither tokenizer_config.json nor chat_template.jinja has one";
+      "the model has no chat template: neither tokenizer_config.json nor "
+      "chat_template.jinja has one";
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   return out;

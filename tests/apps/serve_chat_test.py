@@ -285,7 +285,9 @@ class Chat(Serving):
 
     def test_without_a_template_there_is_no_chat(self):
         for template, said in ((None, "no chat template"),
-                               ("{% if %}", "line 1")):
+                               ("{% if %}", "chat template is broken: "
+                                "tokenizer_config.json: chat_template: "
+                                "line 1")):
             self.say("m", {"chat_template": template})
             process, at = self.begin()
             status, answer = self.ask(at)

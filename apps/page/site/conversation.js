@@ -72,7 +72,8 @@ export class Conversation {
       message.state = 'done';
     } catch (error) {
       if (error instanceof ApiError && error.status === 400 && !plain
-          && !message.content && error.message.includes('no chat template')) {
+          && !message.content
+          && /no chat template|chat template is broken/.test(error.message)) {
         this.plain.add(this.model);
         this.messages.pop();
         return this.answer(signal, begun, changed);
