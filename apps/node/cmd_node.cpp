@@ -322,6 +322,9 @@ runtime::node_config config_of(const node_options& o, std::uint64_t memory,
   return c;
 }
 
+/// What a peer needs to be of use for any but a tiny model.
+constexpr std::uint64_t little_memory = 64ull << 20;
+
 } // namespace
 
 std::vector<runtime::event_text> node_events() {
@@ -380,6 +383,11 @@ int run_node(node_options o) {
   std::unique_ptr<http_front> http;
   node_signals interrupts;
   out.leave_by(interrupts);
+  if (*memory > 0 && *memory < little_memory && !o.witness)
+    out.say("[node] --memory is " + memory_text(*memory)
+            + ": one layer of most models needs more to be trained or served, "
+              "so this peer may get no work; give it at least "
+            + memory_text(little_memory));
   const runtime::memory_keeper keeper;
   runtime::role_table roles;
   actors::add_builtin(roles);

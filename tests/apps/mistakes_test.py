@@ -133,6 +133,13 @@ class Mistakes(World):
         node.wait_line(lambda line: f"no address is known of {name}:" in line)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    # It got no work, and said nothing.
+    def test_a_node_says_that_its_memory_is_for_hardly_any_model(self):
+        node = self.start("node", "--threads", 1, "--no-discovery", "--memory",
+                          "1MiB")
+        node.wait_line(lambda line: "--memory is 1.0 MiB: " in line)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
     def test_eval_reads_only_so_much(self):
         self.write("tiny.toml", TINY_RUN)
         self.succeed("init", "tiny.toml", "--out", "m")
