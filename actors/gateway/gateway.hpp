@@ -55,7 +55,7 @@ struct http_ask {
   std::shared_ptr<runtime::http_exchange> exchange;
   http_question what{};
   /// Of the server's keys, for metrics; null: none has limits.
-  std::shared_ptr<const runtime::key_accounts> accounts;
+  std::shared_ptr<const runtime::key_accounts> accounts = {};
 };
 /// The client of a request has gone.
 struct client_left {
