@@ -149,7 +149,7 @@ PARSE = re.compile(r"\bjson::(parse|accept|sax_parse)\s*\(", re.I)
 # It throws where it prints a text that is not UTF-8, such as a file's name.
 DUMP = re.compile(r"(\.|->)\s*dump\s*\(")
 JSON_HOME = "runtime/files/json.hpp"
-INCLUDE = re.compile(r'\s*#\s*include\s+(["<][^">]+[">])')
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<][^">\n]+[">])', re.M)
 errors = []
 
 
@@ -222,12 +222,18 @@ def rule_for(path):
     return RULES[prefix]
 
 
-def check_includes(path, lines):
+def found(pattern, text):
+    """Each match in a file, with the number of its line."""
+    number, counted = 1, 0
+    for match in pattern.finditer(text):
+        number += text.count("\n", counted, match.start())
+        counted = match.start()
+        yield number, match
+
+
+def check_includes(path, text):
     inside, outside = rule_for(path)
-    for number, line in enumerate(lines, 1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
+    for number, match in found(INCLUDE, text):
         name = match.group(1)
         where = f"{path}:{number}"
         target = name[1:-1]
@@ -249,16 +255,14 @@ def check_includes(path, lines):
                 break
 
 
-def check_json(path, lines):
+def check_json(path, text):
     if str(path) == JSON_HOME:
         return
-    for number, line in enumerate(lines, 1):
-        if PARSE.search(line):
-            errors.append(f"{path}:{number}: JSON is parsed by {JSON_HOME} "
-                          "only")
-        if DUMP.search(line):
-            errors.append(f"{path}:{number}: JSON is written by json_text() "
-                          f"of {JSON_HOME} only")
+    for number, _ in found(PARSE, text):
+        errors.append(f"{path}:{number}: JSON is parsed by {JSON_HOME} only")
+    for number, _ in found(DUMP, text):
+        errors.append(f"{path}:{number}: JSON is written by json_text() of "
+                      f"{JSON_HOME} only")
 
 
 def main():
@@ -267,7 +271,8 @@ def main():
             if path.suffix not in (".hpp", ".cpp", ".py", ".proto"):
                 continue
             relative = path.relative_to(ROOT)
-            lines = path.read_text(encoding="utf-8").splitlines()
+            text = path.read_text(encoding="utf-8")
+            lines = text.splitlines()
             if len(lines) > FILE_LINES_MAX:
                 errors.append(f"{relative}:1: {len(lines)} lines, "
                               f"more than {FILE_LINES_MAX}")
@@ -276,12 +281,11 @@ def main():
                 errors.append(f"{relative}:1: the first line is not "
                               f"'// {relative} -- what it is'")
             if folder == "tests":
-                for number, line in enumerate(lines, 1):
-                    if SLEEP.search(line):
-                        errors.append(f"{relative}:{number}: a test sleeps")
+                for number, _ in found(SLEEP, text):
+                    errors.append(f"{relative}:{number}: a test sleeps")
             elif path.suffix in (".hpp", ".cpp"):
-                check_includes(relative, lines)
-                check_json(relative, lines)
+                check_includes(relative, text)
+                check_json(relative, text)
     check_cycles()
     check_rooms()
     for readme in sorted([ROOT / "tests/README.md", ROOT / "tools/README.md",
