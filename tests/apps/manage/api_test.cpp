@@ -42,14 +42,16 @@ void check_types(const json& value) {
   static const std::set<std::string> known{
     "string", "integer", "number", "boolean", "object", "array", "null"};
   if (value.is_object())
-    for (const auto& [name, inside] : value.items())
-      if (name == "type" && inside.is_string())
+    for (const auto& [name, inside] : value.items()) {
+      if (name == "type" && inside.is_string()) {
         BOOST_TEST(known.contains(inside.get<std::string>()), inside);
-      else if (name != "properties")
+      } else if (name != "properties") {
         check_types(inside);
-      else
+      } else {
         for (const json& field : inside)
           check_types(field);
+      }
+    }
   if (value.is_array())
     for (const json& each : value)
       check_types(each);
