@@ -30,7 +30,15 @@ class Browser:
         self._to = http.client.HTTPConnection("127.0.0.1", int(found[1]),
                                               timeout=DEADLINE_S)
         self._session = ""
-        made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+        try:
+            made = self._begin(folder)
+        except BaseException:
+            self._end_driver()
+            raise
+        self._session = "/session/" + made["sessionId"]
+
+    def _begin(self, folder):
+        return self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             "timeouts": {"script": DEADLINE_S * 1000},
             "goog:chromeOptions": {"args": [
@@ -38,7 +46,6 @@ class Browser:
                 "--disable-dev-shm-usage", "--disable-background-networking",
                 "--disable-component-update", "--no-first-run",
                 "--window-size=1200,900", f"--user-data-dir={folder}"]}}}})
-        self._session = "/session/" + made["sessionId"]
 
     def _ask(self, method, path, body=None):
         self._to.request(method, self._session + path,
@@ -51,6 +58,10 @@ class Browser:
 
     def close(self):
         self._ask("DELETE", "")
+        self._end_driver()
+
+    def _end_driver(self):
+        self._to.close()
         self._driver.terminate()
         self._driver.wait()
         self._driver.stdout.close()
