@@ -73,7 +73,7 @@ hidden_size = {width}
 intermediate_size = {mlp}
 num_hidden_layers = {blocks}
 num_attention_heads = {heads}
-max_position_embeddings = 64
+max_position_embeddings = {positions}
 [training]
 steps = 100000
 seq_len = {seq}
@@ -95,7 +95,8 @@ pipeline_parallel_degree = {stages}
 def run_text(shape, replicas, stages, validation="enable = false",
              checkpoint="enable = false", rate=1e-3):
     """A run file without an end; `shape`: width, mlp, blocks, ... of RUN."""
-    return RUN.format(**{**shape, "replicas": replicas, "stages": stages,
+    return RUN.format(**{"positions": max(64, shape["seq"]), **shape,
+                         "replicas": replicas, "stages": stages,
                          "validation": validation, "checkpoint": checkpoint,
                          "rate": rate})
 
