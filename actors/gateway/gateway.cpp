@@ -76,8 +76,7 @@ private:
     std::size_t asked = 0;              ///< of these, the first ones
     core::nanoseconds came = 0;
     core::nanoseconds first_token_after = 0;
-    bool slow = false;          ///< its client was, at some time
-    std::uint64_t unplaced = 0; ///< in which such time of its model it came
+    bool slow = false; ///< its client was, at some time
   };
   struct stream {
     std::uint64_t request = 0;
@@ -132,14 +131,14 @@ private:
                                  members(), steady_now()));
   }
 
-  /// No peers have had room for the model for a while: requests that came
-  /// meanwhile do not wait for that.
+  /// No peers have had room for the model for a while: requests without a token
+  /// so far do not wait for that.
   void on_unplaced(served_model& model, std::uint64_t time) {
     if (!model.unplaced || model.unplaced->number != time)
       return;
     model.unplaced->lasts = true;
     for (const std::uint64_t id : ids_of([&](const request& r) {
-           return r.model.get() == &model && r.unplaced == time;
+           return r.model.get() == &model && r.first_token_after == 0;
          }))
       fail(id, unplaced_error(model));
     for (const auto& go_on : std::exchange(model.waiting, {}))
@@ -525,7 +524,6 @@ private:
     r.came = steady_now();
     r.model = model;
     r.version = version;
-    r.unplaced = model->unplaced ? model->unplaced->number : 0;
     const stream_wishes wishes{std::hash<std::string>{}(x->request().key_name),
                                asked.key,
                                asked.how,

@@ -13,9 +13,9 @@
 // (private)          files that have been read
 //
 // Errors: answers to clients. A request that came before its model's tokenizer
-// waits for that. While no peers have room for a model, new requests wait for some
-// seconds (served_model::unplaced_lasts_after) and get 503 then; streams under way
-// wait until there is room again.
+// waits for that. While no peers have room for a model, requests without a token so
+// far wait for some seconds (served_model::unplaced_lasts_after) and get 503 then;
+// answers that have begun wait until there is room again.
 #pragma once
 
 #include "runtime/context.hpp"
