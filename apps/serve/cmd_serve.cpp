@@ -78,10 +78,12 @@ private:
     return {};
   }
 
+  /// What the command ends with when its work has not been done.
+  int ended(const model::status& why) {
+    return interrupts_.seen() ? exit_interrupted : fail(why.message());
+  }
+
   int run_folder() {
-    const auto ended = [this](const model::status& why) {
-      return interrupts_.seen() ? exit_interrupted : fail(why.message());
-    };
     if (auto read = submission_.read_folder(); !read)
       return ended(read);
     if (const int wrong = connected(); wrong != exit_done)
@@ -95,7 +97,7 @@ private:
     if (const int wrong = connected(); wrong != exit_done)
       return wrong;
     if (auto sent = submission_.send_followed(*client_); !sent)
-      return fail(sent.message());
+      return ended(sent);
     return follow();
   }
 
