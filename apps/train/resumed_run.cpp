@@ -67,7 +67,7 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
     found.from_ = all.back().second;
     return found;
   }
-  if (!named)
+  if (!named && !found.record_)
     return failure{"--resume: no folder is named, and " + out.string()
                    + " (--out) has no checkpoint: name the folder of the run, "
                      "`shoal train DIR --resume`"};
