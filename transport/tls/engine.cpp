@@ -240,10 +240,12 @@ std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
     scoped.scope_id(scope);
     out.emplace_back(scoped, e.port());
   }
-  if (out.size() > dials_at_once_max) { // the others at the next try
-    std::rotate(out.begin(), out.begin() + scopes_turn_ % out.size(),
+  if (out.size() > dials_at_once_max) { // others at the next try
+    // Spread by a multiplication (D. Knuth): in turn, addresses that are dialled in
+    // turn, too, would each find the same networks again.
+    const std::uint64_t spread = ++scopes_turn_ * 0x9E3779B97F4A7C15u >> 32;
+    std::rotate(out.begin(), out.begin() + long(spread % out.size()),
                 out.end());
-    scopes_turn_ += dials_at_once_max;
     out.resize(dials_at_once_max);
   }
   return out.empty() ? std::vector{e} : out;

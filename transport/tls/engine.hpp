@@ -357,7 +357,7 @@ private:
   asio::steady_timer again_{io};
   std::set<std::shared_ptr<connection>> unopened_; ///< dials and unproved
   admission door_;
-  std::size_t scopes_turn_ = 0;
+  std::uint64_t scopes_turn_ = 0;
   admission::ticket last_ticket_ = 0;
   std::map<admission::ticket, std::shared_ptr<connection>> unproved_;
   asio::steady_timer turn_{io}; ///< of the next stranger
