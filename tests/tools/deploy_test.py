@@ -83,12 +83,28 @@ class Kubernetes(World):
         self.assertLess({"--join", "--cluster-key"}, used)
         self.assertLessEqual(used, known)
 
+    def test_a_node_starts_with_these_options(self):
+        secret, run = self.folder / "secret", self.folder / "run"
+        secret.mkdir(), run.mkdir()
+        self.succeed("key", "new", secret / "key")
+        self.succeed("apikey", "me", "--file", secret / "api.keys")
+        for file in secret.iterdir():
+            file.chmod(0o440)
+        script = self.container["command"][-1]
+        for theirs, ours in (("/etc/shoal", secret), ("/run/shoal", run),
+                             ("exec shoal", f"exec {self.program}"),
+                             ("shoal-peers", "127.0.0.1:1"),
+                             (":18372", ":0"), (":8000", ":0")):
+            self.assertIn(theirs, script)
+            script = script.replace(theirs, str(ours))
+        node = self.start("-ec", script, program="/bin/sh")
+        node.wait_line(lambda line: "web page: " in line)
+        self.assertEqual(node.end(signal.SIGTERM), 0, node.said())
+
     def test_probes_and_the_end_of_a_pod(self):
-        for probe, path in (("startupProbe", "/health"),
-                            ("livenessProbe", "/health"),
-                            ("readinessProbe", "/ready")):
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             self.assertEqual(self.container[probe]["httpGet"],
-                             {"path": path, "port": "http"})
+                             {"path": "/health", "port": "http"})
         self.assertEqual(
             self.container["lifecycle"]["preStop"]["exec"]["command"],
             ["shoal", "leave"])
@@ -134,6 +150,7 @@ class Container(unittest.TestCase):
         stages = re.findall(r"(?m)^FROM (\S+)", text)
         self.assertEqual(stages, ["debian:12-slim"] * 2)
         last = text[text.rindex("\nFROM "):]
+        self.assertIn('"--api-keys"', last[last.index("\nCMD ["):])
         for line in (r"USER 10001:10001", r"HEALTHCHECK .*\\\n\s+CMD \[",
                      r"COPY --from=build /package ", r"STOPSIGNAL SIGTERM"):
             self.assertRegex(last, "(?m)^" + line)
