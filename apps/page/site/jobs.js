@@ -26,7 +26,7 @@ global_batch_size = 16
 lr = 3e-3
 `;
 
-function row(job) {
+function row(job, allowed) {
   const running = job.state === 'running';
   const cell = (label, ...inside) => el('td', {'data-label': label}, inside);
   const why = job.cause ?? job.waiting;
@@ -42,7 +42,7 @@ function row(job) {
       ? `${number(job.tokens_per_s)} tokens/s` : '-'),
     cell('Submitted', age(job.submitted_unix_ms), job.user ? ` by ${job.user}` : ''),
     cell('Why', why || '-'),
-    cell('End', running && !job.ending
+    cell('End', allowed && running && !job.ending
       ? el('button', {type: 'button', class: 'small danger', 'data-cancel': job.id,
                       'aria-label': `Cancel ${job.name || job.id}`, text: 'Cancel'})
       : '-'));
@@ -52,8 +52,9 @@ export function makeJobs() {
   let jobs = [];
 
   async function refresh() {
+    let allowed;
     try {
-      jobs = await get('/shoal/jobs');
+      [jobs, {allowed}] = await Promise.all([get('/shoal/jobs'), get('/models/loads')]);
     } catch (error) {
       byId('jobs-error').textContent = words(error);
       return;
@@ -63,7 +64,9 @@ export function makeJobs() {
                         || (b.submitted_unix_ms ?? 0) - (a.submitted_unix_ms ?? 0));
     byId('jobs-empty').hidden = jobs.length > 0;
     byId('jobs-table').hidden = jobs.length === 0;
-    show(byId('jobs'), jobs.map(row));
+    show(byId('jobs'), jobs.map((job) => row(job, allowed)));
+    byId('submit-form').hidden = !allowed;
+    byId('submit-off').hidden = allowed;
   }
 
   // ---- ending one

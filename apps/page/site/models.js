@@ -60,7 +60,7 @@ function loadLine(load, allowed) {
               button('Dismiss'));
   if (load.state === 'ending')
     return el('li', line, `${name}: ends, since it was cancelled`);
-  const done = load.state === 'waiting' ? 'waits for its turn'
+  const done = load.state === 'waiting' ? 'begins'
     : load.all ? `${load.activity}: ${Math.round(100 * load.done / load.all)} %`
       : load.done ? `${load.activity}: ${bytes(load.done)}` : load.activity;
   const bar = el('progress', {max: 100, 'aria-label': `Progress of ${name}`,
