@@ -211,7 +211,7 @@ public:
       return;
     const std::string url = http_->url();
     line(http_event,
-         "web page: " + url + " (chat, peers, training, jobs); API: " + url
+         "web page: " + url + " (chat, models, peers, training, jobs); API: " + url
            + "v1"
            + (http_->has_all_addresses()
                 ? ", also at the other addresses of this machine"
