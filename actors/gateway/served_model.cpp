@@ -21,15 +21,16 @@ namespace {
 model_text read_text(const core::blob_digest& manifest, runtime::store& from,
                      const fs::path& data_dir, const fs::path& folder) {
   model_text out;
-  if (const auto put = put_text_files(manifest, from, data_dir, folder); !put)
-    out.no_text = put.message();
-  if (auto loaded = model::load_tokenizer(folder); !loaded)
-    out.no_text = loaded.message();
-  else if (*loaded)
+  const auto put = put_text_files(manifest, from, data_dir, folder);
+  out.whole = bool(put);
+  auto loaded = model::load_tokenizer(folder);
+  if (loaded && *loaded)
     out.tokenizer =
       std::make_shared<const model::tokenizer>(*std::move(*loaded));
+  else if (!put)
+    out.no_text = put.message();
   else
-    out.no_text = "the model has no tokenizer";
+    out.no_text = loaded ? "the model has no tokenizer" : loaded.message();
   if (!out.tokenizer)
     out.no_rules = out.no_text;
   else if (auto bytes = out.tokenizer->token_bytes(); !bytes)
@@ -145,6 +146,9 @@ void served_model::fetch_text(runtime::context& node,
       },
       [this, out, post, done] {
         post([this, out, done] {
+          // What came may have gone again to make room on the disk.
+          if (!out->whole && ++text_tries_ < text_tries_max)
+            return done();
           prompt_ =
             std::make_shared<prompt_model>(prompt_model{name(), config(), out});
           done();

@@ -123,6 +123,9 @@ private:
   std::shared_ptr<const prompt_model> prompt_;
   std::vector<std::shared_ptr<served_version>> versions_;
   std::uint64_t times_unplaced_ = 0;
+  /// Of files that have come and cannot be read: then there is no text, and why.
+  static constexpr std::size_t text_tries_max = 10;
+  std::size_t text_tries_ = 0;
 };
 
 } // namespace shoal::actors

@@ -16,6 +16,7 @@
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 #include "support/folder.hpp"
+#include "tests/actors/small_store.hpp"
 #include "tests/actors/still_context.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -25,6 +26,7 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <set>
 
 namespace shoal::actors::gateways { // as the suite of the tests
 
@@ -98,9 +100,22 @@ struct no_log final : runtime::job_log {
   }
 };
 
+/// A disk from which a file has gone when it is read first.
+struct losing_store final : test::small_store {
+  using small_store::small_store;
+  std::shared_ptr<const runtime::blob>
+  read(const core::blob_digest& d, std::error_code& error) override {
+    if (lost.erase(d) == 0)
+      return small_store::read(d, error);
+    error = std::make_error_code(std::errc::no_such_file_or_directory);
+    return nullptr;
+  }
+  std::set<core::blob_digest> lost;
+};
+
 /// A node with a model that is served by a pipeline on itself.
 struct world final : test::still_context {
-  world() {
+  explicit world(bool loses_tokenizer = false) {
     config.set("scheduler.policy", caf::atom("testing"));
     config.set("middleman.attach-utility-actors", true);
     system_ = std::make_unique<caf::actor_system>(config);
@@ -108,7 +123,7 @@ struct world final : test::still_context {
       dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
     BOOST_REQUIRE(scheduler);
     gateway = spawn_gateway(*system_, *this);
-    see_model();
+    see_model(loses_tokenizer);
   }
   ~world() override {
     caf::anon_send_exit(gateway, caf::exit_reason::kill);
@@ -124,13 +139,15 @@ struct world final : test::still_context {
     into.files.push_back(f);
   }
 
-  void see_model() {
+  void see_model(bool loses_tokenizer) {
     runtime::serve_config served;
     served.model.vocab_size = 256;
     served.model.max_position_embeddings = 1 << 16;
     served.context = served.cache_tokens = 1 << 16;
     manifest files;
     put(files, "tokenizer.json", model::byte_tokenizer::to_json());
+    if (loses_tokenizer)
+      store->lost.insert(files.files.front().digest);
     put(files, "tokenizer_config.json",
         R"({"chat_template": "{{ messages[0].content }}:{# knows <tool_call> )"
         R"(and </think> #}"})");
@@ -226,8 +243,8 @@ struct world final : test::still_context {
   }
 
   test::folder home;
-  std::unique_ptr<runtime::store> store =
-    runtime::store::open(home.path / "blobs");
+  std::unique_ptr<losing_store> store =
+    std::make_unique<losing_store>(home.path / "blobs");
   caf::actor_system_config config;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler = nullptr;

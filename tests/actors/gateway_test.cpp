@@ -204,6 +204,20 @@ BOOST_AUTO_TEST_CASE(prompts_that_wait_are_bounded) {
   BOOST_TEST(w.prompts_.waiting.size() == 1u);
 }
 
+/// Its requests got 400 for ever: "the model has no text".
+BOOST_AUTO_TEST_CASE(a_tokenizer_that_has_gone_again_is_fetched_again) {
+  world w(true);
+  const auto out = w.ask(http_question::completion, body("ab"));
+  w.prompts_.run_one();
+  w.settle();
+  BOOST_TEST(out->status == 0u, out->got); // it waits for the tokenizer
+  w.pass(std::chrono::seconds(1));
+  BOOST_REQUIRE(w.prompts_.waiting.size() == 1u);
+  w.prompts_.run_one();
+  w.settle();
+  BOOST_TEST(w.requests().size() == 1u);
+}
+
 /// A death that leaves no room for the model, and one after which it runs at once.
 BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_model_that_fits_nowhere) {
   const std::string why = "not enough memory: needs at least 18.8 MiB";
