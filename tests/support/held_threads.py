@@ -1,9 +1,12 @@
 # tests/support/held_threads.py -- threads of a process that stand still, while the
 # process around them lives on and answers: a tracer (ptrace) holds them.
+import bisect
 import contextlib
 import ctypes
+import functools
 import os
 import pathlib
+import subprocess
 import threading
 
 WALL = 0x40000000
@@ -13,16 +16,48 @@ FUTEX, FUTEX_WAKE, YIELD, EPOLL = 202, 1, 24, (232, 281)
 # read, write, poll, pread64, pwrite64, fsync, fdatasync, epoll_wait, epoll_pwait
 QUIET = {FUTEX, 0, 1, 7, 17, 18, 74, 75, 232, 281}  # of x86-64
 FABRICS = ("shoal-shm",)
+DEVICES = ("shoal-device",)
+
+
+@functools.lru_cache
+def functions(program):
+    """The addresses in a program's file at which its functions begin, and whether
+    each is one of the kernels'."""
+    listed = subprocess.run(["nm", "-n", "--defined-only", program], check=True,
+                            capture_output=True, encoding="utf-8").stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return ([int(row[0], 16) for row in rows],
+            [row[2].startswith(("_ZN5shoal7kernels", "_ZNK5shoal7kernels"))
+             for row in rows])
+
+
+def computes(task, at):
+    """Whether a thread is in a function of the kernels."""
+    program, base = str((task / "exe").resolve()), None
+    for line in (task / "maps").read_text(encoding="utf-8").splitlines():
+        if not line.endswith(" " + program):
+            continue
+        first, last = (int(x, 16) for x in line.split()[0].split("-"))
+        base = first if base is None else base  # of its first section: address 0
+        if first <= at < last:
+            begins, of_kernels = functions(program)
+            row = bisect.bisect_right(begins, at - base) - 1
+            return row >= 0 and of_kernels[row]
+    return False
 
 
 def holds_a_lock(task, name):
     """Whether a stopped thread may have a lock that all others wait for: it is
     in a library (malloc), or in a call that neither waits nor moves data. The
     thread of a fabric also locks its queue in each turn, for the job's actor
-    too: it has no lock for certain where it sleeps or yields."""
+    too: it has no lock for certain where it sleeps or yields. That of a device
+    locks its queue between two pieces of work: it has none where it computes or
+    sleeps."""
     number, *rest = (task / "syscall").read_text(encoding="utf-8").split()
     if name in FABRICS:
         return int(number) not in (YIELD, *EPOLL)
+    if name in DEVICES and int(number) < 0:
+        return not computes(task, int(rest[-1], 16))
     if int(number) >= 0:
         waking = (int(number) == FUTEX
                   and int(rest[1], 16) & 0x7f == FUTEX_WAKE)
