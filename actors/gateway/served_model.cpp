@@ -18,13 +18,19 @@ namespace {
 
 /// Reads the files by the functions for directories, from one that is removed
 /// again.
-model_text read_text(const core::blob_digest& manifest, runtime::store& from,
-                     const fs::path& data_dir, const fs::path& folder) {
+/// @param ids vocab_size of the model
+model_text
+read_text(const core::blob_digest& manifest, runtime::store& from,
+          std::size_t ids, const fs::path& data_dir, const fs::path& folder) {
   model_text out;
   const auto put = put_text_files(manifest, from, data_dir, folder);
   out.whole = bool(put);
   auto loaded = model::load_tokenizer(folder);
-  if (loaded && *loaded)
+  if (loaded && *loaded && (*loaded)->id_count() > ids)
+    out.no_text = "its tokenizer needs a vocab_size of "
+                  + std::to_string((*loaded)->id_count()) + ", and it has "
+                  + std::to_string(ids);
+  else if (loaded && *loaded)
     out.tokenizer =
       std::make_shared<const model::tokenizer>(*std::move(*loaded));
   else if (!put)
@@ -139,10 +145,11 @@ void served_model::fetch_text(runtime::context& node,
       return done();
     const auto out = std::make_shared<model_text>();
     node->disk().submit(
-      [out, manifest = entry_.origin, node,
+      [out, manifest = entry_.origin, node, ids = config().model.vocab_size,
        folder = node->data_dir() / "tmp"
                 / ("served-" + core::job_text(entry_.id))](kernels::backend&) {
-        *out = read_text(manifest, node->blobs(), node->data_dir(), folder);
+        *out =
+          read_text(manifest, node->blobs(), ids, node->data_dir(), folder);
       },
       [this, out, post, done] {
         post([this, out, done] {

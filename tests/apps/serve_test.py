@@ -272,6 +272,26 @@ class Serve(Serving):
         self.refuse(1, "serve", cut, names=["cut.gguf: tensor ", "truncated"])
         self.assertEqual(self.unpacked(), [])
 
+    # A text with such a token made the pipeline begin anew, for ever.
+    def test_a_tokenizer_with_more_ids_than_the_model_takes_no_text(self):
+        path = self.folder / "m" / "tokenizer.json"
+        tokenizer = json.loads(path.read_text())
+        tokenizer["added_tokens"] = [*tokenizer.get("added_tokens", ()), {
+            "id": 256, "content": "<|tool|>", "special": True,
+            "single_word": False, "lstrip": False, "rstrip": False,
+            "normalized": False}]
+        path.write_text(json.dumps(tokenizer))
+        process, at = self.serve("--http", "127.0.0.1:0")
+        self.assertTrue(any("vocab_size of 257" in line
+                            for line in process.lines), process.lines)
+        body = {"model": "m", "max_tokens": 4, "temperature": 0}
+        for prompt in ("<|tool|> a herring", "a herring"):
+            status, answer = at.post({**body, "prompt": prompt})
+            self.assertEqual(status, 400, answer)
+            self.assertIn("vocab_size of 257", answer["error"]["message"])
+        self.assertEqual(at.post({**body, "prompt": [5, 6]})[0], 200)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
     def unpacked(self):
         """Folders that were made of GGUF files."""
         return [p for p in self.folder.iterdir()
