@@ -48,8 +48,11 @@ put_origin(core::job_entry& entry, const std::filesystem::path& from,
            const put_pieces& put) {
   if (from.empty() && !trained)
     return model::done{};
-  auto sent =
-    trained ? upload_tokenizer(*trained, put) : upload_model(from, step, put);
+  // A new run begins with the weights of a checkpoint alone: moments of AdamW
+  // belong to the step at which they were made.
+  auto sent = trained    ? upload_tokenizer(*trained, put)
+              : step > 0 ? upload_model(from, step, put)
+                         : upload_weights(from, put);
   if (!sent)
     return sent.why();
   entry.origin = sent->manifest;

@@ -363,6 +363,23 @@ class Train(World):
                      "--training.steps", 2, "--threads", 1)
         self.succeed("audit", "b")
 
+    def test_a_run_starts_with_the_weights_of_a_checkpoint_alone(self):
+        self.train("out", "--checkpoint.interval", 5)
+        step = self.folder / "out" / "checkpoint" / "step-5"
+        alone = self.folder / "alone"
+        shutil.copytree(step, alone)
+        moments = list(alone.glob("optimizer*"))
+        self.assertTrue(moments)
+        for file in moments:
+            file.unlink()
+        run = self.write("more.toml", "[training]\nsteps = 2\nseq_len = 32\n")
+        losses = [[e["loss"] for e in self.events(self.succeed(
+            "train", run, "--model.path", path, "--data", self.folder / "text",
+            "--out", f"from-{path.name}", "--json", "--threads", 1))
+            if e["event"] == "step"] for path in (step, alone)]
+        self.assertEqual(len(losses[0]), 2)
+        self.assertEqual(*losses)
+
 
 if __name__ == "__main__":
     main()
