@@ -56,7 +56,7 @@ public:
     for (const core::job_entry& j : v.jobs)
       if (j.state == core::job_state::running)
         running_.insert(j.id);
-      else
+      else if (j.kind == core::job_kind::train)
         ended.push_back(&j);
     std::ranges::sort(ended, std::greater{}, &core::job_entry::changed);
     for (std::size_t i = 0; i < ended.size() && i < results_kept; ++i)
@@ -142,7 +142,7 @@ private:
 
   /// The jobs with the newest logs of those that the view neither lists nor has
   /// taken off its list. A shoal that dissolves lists none.
-  std::vector<core::job_id> unlisted(const core::view& v) const {
+  std::vector<core::job_id> unlisted(const core::view& v) {
     std::vector<std::pair<fs::file_time_type, core::job_id>> found;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder(), error)) {
@@ -150,7 +150,8 @@ private:
       const bool taken_off =
         !v.dissolved_into
         && std::ranges::find(v.removed, job) != v.removed.end();
-      if (job == 0 || core::find_job(v, job) != nullptr || taken_off)
+      if (job == 0 || core::find_job(v, job) != nullptr || taken_off
+          || checkpoints(job).empty())
         continue;
       const auto logged = fs::last_write_time(entry.path() / log_name, error);
       if (!error)

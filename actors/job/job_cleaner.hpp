@@ -1,9 +1,9 @@
 // actors/job/job_cleaner.hpp -- frees the disk space of jobs that have ended.
 //
-// All blobs of a running job stay. Of the newest `results_kept` ended jobs the
-// last checkpoint stays, so that `shoal attach --out` can fetch it, and of as
-// many whose job this view does not list: it may be the view of another shoal,
-// which learns of the job later. Of all others nothing stays, nor of a job that
+// All blobs of a running job stay. Of the newest `results_kept` ended jobs that
+// train the last checkpoint stays, so that `shoal attach --out` can fetch it, and of
+// as many with checkpoints whose job this view does not list: it may be the view of
+// another shoal, which learns of the job later. Of all others nothing stays, nor of a job that
 // was taken off the list. Working folders of earlier versions (from-*, writing-*)
 // are removed with their job, and at the start. The blobs that a job needs are
 // listed beside its journal (jobs/<id>/blobs) when it begins, since views drop
@@ -23,6 +23,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/core/limits.hpp"
 
 #include <chrono>
 #include <map>
@@ -36,8 +37,9 @@ struct view;      // runtime/core/view.hpp
 
 namespace shoal::actors {
 
-/// Number of ended jobs whose last checkpoint can still be fetched.
-inline constexpr std::size_t results_kept = 8;
+/// Number of ended jobs that train whose last checkpoint can still be fetched. Views
+/// list as many, whatever else has ended (forget_old_jobs(), cluster/wishes.cpp).
+inline constexpr std::size_t results_kept = core::cluster::jobs_kept_max / 2;
 /// Younger blobs may belong to a submission in progress.
 inline constexpr std::chrono::seconds blob_age_min{60};
 

@@ -17,6 +17,8 @@
 
 namespace shoal::actors {
 
+BOOST_AUTO_TEST_SUITE(supervisor)
+
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
@@ -119,8 +121,6 @@ core::job_entry entry(bare_node& node, core::job_id id) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(supervisor)
 
 BOOST_AUTO_TEST_CASE(roles_go_where_the_run_file_says) {
   using list = std::vector<std::string>;
@@ -296,6 +296,23 @@ BOOST_AUTO_TEST_CASE(what_was_begun_of_a_served_file_goes_with_it) {
   cleaner.clean_up(v);
   BOOST_TEST(node.blobs().begun(core::blob_digest{9}) == 0u);
   BOOST_TEST(node.blobs().used_bytes() == 0u);
+}
+
+// Each chat with a model of a folder is a job, too.
+BOOST_AUTO_TEST_CASE(jobs_that_served_push_no_results_away) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  core::view v;
+  for (core::job_id id = 1; id <= 2 * results_kept; ++id) {
+    v.jobs.push_back(entry(node, id));
+    v.jobs.back().state = core::job_state::done;
+    v.jobs.back().changed = id;
+    if (id > 1)
+      v.jobs.back().kind = core::job_kind::serve;
+  }
+  const auto result = node.checkpoint(1, 3);
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(complete(result, node.blobs()));
 }
 
 BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {

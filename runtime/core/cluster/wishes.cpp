@@ -7,6 +7,7 @@
 #include "runtime/core/cluster/membership.hpp" // the limits
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace shoal::core::cluster {
@@ -381,11 +382,20 @@ void grant(view& v, const change& c, const std::vector<assignment>* planned) {
   }
 }
 
+/// Those that served do not push those that trained off the list, whose results may
+/// still be fetched, nor the other way round: of each kind the newest half stays.
 void forget_old_jobs(view& v) {
   while (count(v, false) > jobs_kept_max) {
+    std::map<job_kind, std::size_t> ended;
+    for (const job_entry& j : v.jobs)
+      ended[j.kind] += j.state != job_state::running;
+    const auto goes = [&](const job_entry& j) {
+      return j.state != job_state::running
+             && ended[j.kind] > jobs_kept_max / ended.size();
+    };
     auto oldest = v.jobs.end();
     for (auto at = v.jobs.begin(); at != v.jobs.end(); ++at)
-      if (at->state != job_state::running
+      if (goes(*at)
           && (oldest == v.jobs.end() || at->changed < oldest->changed))
         oldest = at;
     remove_job(v, oldest->id);

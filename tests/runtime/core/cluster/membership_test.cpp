@@ -5,9 +5,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_membership {
+
 using namespace shoal::tests;
 
-BOOST_FIXTURE_TEST_SUITE(cluster_membership, pair_of_nodes)
+} // namespace cluster_membership
+
+BOOST_FIXTURE_TEST_SUITE(cluster_membership, cluster_membership::pair_of_nodes)
 
 BOOST_AUTO_TEST_CASE(a_peer_without_history_is_a_shoal_of_one_at_once) {
   begin(a);
@@ -419,20 +423,6 @@ BOOST_AUTO_TEST_CASE(a_non_voting_peer_votes_only_while_it_is_alone) {
   BOOST_TEST(together());
   BOOST_TEST(!find_member(b.core->current(), a.c.self.id.peer)->voter);
   BOOST_TEST(find_member(b.core->current(), b.c.self.id.peer)->voter);
-}
-
-BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
-  begin(a);
-  for (job_id id = 1; id <= jobs_kept_max + 4; ++id) {
-    job_entry j;
-    j.id = 1000 - id;
-    give(a, submit_job{j});
-    give(a, set_job_state{j.id, job_state::done, id});
-    now += ms;
-  }
-  BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
-  BOOST_TEST(find_job(a.core->current(), 999) == nullptr);
-  BOOST_TEST(find_job(a.core->current(), 1000 - jobs_kept_max - 4) != nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(arrival_is_reported_for_the_newest_assignment) {

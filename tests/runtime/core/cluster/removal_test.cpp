@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_removal {
+
 using namespace shoal::tests;
 
 namespace {
@@ -20,6 +22,16 @@ struct removal : pair_of_nodes {
     run(400 * ms);
     BOOST_TEST_REQUIRE(together());
     BOOST_TEST_REQUIRE(!find_member(a.core->current(), peer(2))->voter);
+  }
+
+  /// At `a`, which is alone.
+  void end_at_once(job_id id, job_kind kind) {
+    job_entry j;
+    j.id = id;
+    j.kind = kind;
+    give(a, submit_job{j});
+    give(a, set_job_state{j.id, job_state::done, 1});
+    now += ms;
   }
 
   void submit(node& n, job_id id) {
@@ -49,7 +61,9 @@ struct removal : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_removal, removal)
+} // namespace cluster_removal
+
+BOOST_FIXTURE_TEST_SUITE(cluster_removal, cluster_removal::removal)
 
 BOOST_AUTO_TEST_CASE(an_ended_job_is_taken_off_every_list) {
   meet();
@@ -131,6 +145,28 @@ BOOST_AUTO_TEST_CASE(nor_do_jobs_that_the_list_has_forgotten) {
   }
   BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
   BOOST_TEST(a.core->current().removed.size() <= jobs_removed_max);
+}
+
+BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
+  begin(a);
+  for (job_id id = 1; id <= jobs_kept_max + 4; ++id)
+    end_at_once(1000 - id, job_kind::train);
+  BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
+  BOOST_TEST(find_job(a.core->current(), 999) == nullptr);
+  BOOST_TEST(find_job(a.core->current(), 1000 - jobs_kept_max - 4) != nullptr);
+}
+
+// Each chat with a model of a folder is a job, too.
+BOOST_AUTO_TEST_CASE(jobs_that_served_push_no_results_off_the_list) {
+  begin(a);
+  for (job_id id = 1; id <= jobs_kept_max / 2 + 1; ++id)
+    end_at_once(id, job_kind::train);
+  for (job_id id = 100; id < 100 + 3 * jobs_kept_max; ++id)
+    end_at_once(id, job_kind::serve);
+  BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
+  BOOST_TEST(find_job(a.core->current(), 1) == nullptr);
+  for (job_id id = 2; id <= jobs_kept_max / 2 + 1; ++id)
+    BOOST_TEST(find_job(a.core->current(), id) != nullptr);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
