@@ -489,7 +489,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
               "before, and are unless a run file or flags say otherwise");
   c->add_flag("--detach", o.detach,
               "submit and return; it goes with no --out, and `shoal attach "
-              "JOB --out DIR` fetches what it makes");
+              "JOB --out DIR` fetches what it makes, which peers keep until 8 "
+              "other runs have ended after it");
   c->add_option_function<std::string>(
      "--priority",
      [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },

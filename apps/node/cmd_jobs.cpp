@@ -349,16 +349,14 @@ std::string rest_text(const follower& watch, const std::string& job,
                       const attach_options& o) {
   if (!watch.told_step())
     return "there is no model to fetch";
-  const std::string step = std::to_string(*watch.told_step());
   if (o.out.empty())
     return "`" + command_line("attach " + job, o.at, "DIR")
-           + "` fetches its checkpoint of step " + step;
+           + "` fetches its checkpoint of step "
+           + std::to_string(*watch.told_step());
   if (!watch.newest().empty())
     return "its newest checkpoint here is " + watch.newest().string();
-  return "its checkpoint of step " + step
-         + " could not be fetched: the peers that hold it may be away (see "
-           "`shoal status`). When they are back, `"
-         + command_line("attach " + job, o.at, o.out) + "` fetches it";
+  return follower::not_fetched(
+    *watch.told_step(), "`" + command_line("attach " + job, o.at, o.out) + "`");
 }
 
 const json* job_in(const status_json& status, const std::string& id) {

@@ -1,6 +1,7 @@
 // apps/train/follow.cpp -- events to lines, checkpoints to files.
 #include "apps/train/follow.hpp"
 
+#include "actors/job/job_cleaner.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "runtime/files/file_io.hpp"
 
@@ -211,7 +212,12 @@ bool follower::on(const job_event& e) {
     settle();
     if (!config_.folder.empty())
       bring_home(e);
-    shown.loss = last_loss_;
+    shown.loss = last_loss_.value_or(e.loss);
+    if (!last_loss_ && e.step > 0 && !config_.folder.empty())
+      out_.say("notice",
+               "the node that was asked joined after the run: its log "
+               "has no steps. To have them, attach again by --name or "
+               "--peer of a peer that took part");
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
              && !old) {
     if (!host_.give(e.digest) && !newest_.empty())
@@ -226,14 +232,14 @@ bool follower::on(const job_event& e) {
   return true;
 }
 
-/// The log names a checkpoint, and none of the peers that were asked has it.
-std::string follower::not_fetched(std::uint64_t step) const {
+std::string
+follower::not_fetched(std::uint64_t step, const std::string& attach) {
   return "the checkpoint of step " + std::to_string(step)
          + " could not be fetched: the peers that hold it may be away (see "
-           "`shoal status`)"
-         + (config_.attach.empty()
-              ? std::string()
-              : "; when they are back, " + config_.attach + " fetches it");
+           "`shoal status`), or have removed it (they keep that of the last "
+         + std::to_string(actors::results_kept) + " runs that have ended)"
+         + (attach.empty() ? std::string()
+                           : "; when they are back, " + attach + " fetches it");
 }
 
 /// At the end of the job: its last checkpoint, and the model.
@@ -241,7 +247,8 @@ void follower::bring_home(const job_event& end) {
   if (unwritten_)
     try_again(job_event(unwritten_->asked));
   if (end.text == "failed") // the cause is said by the command
-    out_.say("notice", newest_.empty() && told_step_ ? not_fetched(*told_step_)
+    out_.say("notice", newest_.empty() && told_step_
+                         ? not_fetched(*told_step_, config_.attach)
                        : newest_.empty()
                          ? "there is no checkpoint to go on from"
                          : "the newest checkpoint, of step "
@@ -249,7 +256,7 @@ void follower::bring_home(const job_event& end) {
                              + newest_.string());
   else if (newest_.empty() || newest_step_ != end.step)
     out_.say("notice", told_step_ && *told_step_ == end.step && !unwritten_
-                         ? not_fetched(*told_step_)
+                         ? not_fetched(*told_step_, config_.attach)
                          : "the model of step " + std::to_string(end.step)
                              + " could not be saved");
   else

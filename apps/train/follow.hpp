@@ -100,6 +100,9 @@ public:
   const std::string& cause() const { return cause_; } ///< of a failure
   /// The step of the newest checkpoint that the job has made, if any.
   const std::optional<std::uint64_t>& told_step() const { return told_step_; }
+  /// That the checkpoint of a step is named by the log, and no peer has it.
+  /// @param attach the command that asks again; "": there is none
+  static std::string not_fetched(std::uint64_t step, const std::string& attach);
   /// The model is in the folder, or a later one is.
   bool saved() const { return saved_; }
   /// The newest checkpoint here, or empty.
@@ -125,7 +128,6 @@ private:
   bool pause();
   void take_home(const checkpoint_fetcher::outcome& o);
   bool save_model();
-  std::string not_fetched(std::uint64_t step) const;
 
   runtime::client& client_;
   progress& out_;
@@ -138,7 +140,7 @@ private:
   std::filesystem::path newest_;
   std::uint64_t newest_step_ = 0;
   std::uint64_t last_step_ = 0;
-  double last_loss_ = 0;
+  std::optional<double> last_loss_; ///< none: no step was told
   std::optional<std::uint64_t> told_step_;
   std::int64_t newest_ms_ = 0; ///< of the events that were shown
   /// Events before this are late: another node is followed, whose log has them.
