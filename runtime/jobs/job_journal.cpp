@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -140,6 +141,8 @@ public:
       e.text.resize(text_bytes_max);
     {
       std::lock_guard lock(mutex_);
+      if (e.kind == job_event_kind::done)
+        e.loss = loss_at(job, e.step);
       if (!keep(job, e))
         return;
       // With the lock held, so that the lines have the order of the events.
@@ -244,6 +247,18 @@ public:
   }
 
 private:
+  /// Of a step of the job; NaN if this node does not know it, as it came later.
+  /// @pre the lock is held.
+  double loss_at(core::job_id job, std::uint64_t step) const {
+    const auto found = jobs_.find(job);
+    const auto* last = found == jobs_.end() || !found->second.last_step
+                         ? nullptr
+                         : &*found->second.last_step;
+    return last && last->step == step
+             ? last->loss
+             : std::numeric_limits<double>::quiet_NaN();
+  }
+
   /// @returns false if the event is known already. @pre the lock is held.
   bool keep(core::job_id job, const job_event& e) {
     auto& h = jobs_[job];

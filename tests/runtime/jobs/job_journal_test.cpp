@@ -11,6 +11,8 @@
 #include <fstream>
 #include <thread>
 
+BOOST_AUTO_TEST_SUITE(journal)
+
 using namespace shoal::runtime;
 using namespace std::chrono_literals;
 using kind = job_event_kind;
@@ -39,8 +41,6 @@ job_event event(kind k, std::uint64_t step, std::uint64_t epoch,
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(journal)
-
 BOOST_AUTO_TEST_CASE(an_event_that_comes_twice_is_kept_once) {
   const auto j = open_job_journal({});
   for (int twice = 0; twice < 2; ++twice) {
@@ -61,6 +61,15 @@ BOOST_AUTO_TEST_CASE(an_event_that_comes_twice_is_kept_once) {
   BOOST_TEST(j->read(7, 99, next).empty());
   BOOST_TEST(j->read(8, 3, next).empty());
   BOOST_TEST(next == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(an_end_has_the_loss_of_its_step_if_it_is_known) {
+  const auto j = open_job_journal({});
+  j->add(7, step(4, 2.5));
+  j->add(7, event(kind::done, 4, 5, "done"));
+  BOOST_TEST(j->read_all(7).back().loss == 2.5);
+  j->add(8, event(kind::done, 4, 5, "done")); // a node that came later
+  BOOST_TEST(std::isnan(j->read_all(8).back().loss));
 }
 
 /// The job ended in one half of a shoal, which then joined the other.

@@ -8,6 +8,8 @@
 #include <string>
 
 namespace shoal::runtime {
+BOOST_AUTO_TEST_SUITE(serve_configs)
+
 namespace {
 
 serve_config tiny() {
@@ -33,8 +35,6 @@ std::string with(const std::string& what, const std::string& instead) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_configs)
 
 BOOST_AUTO_TEST_CASE(a_description_comes_back_as_it_was) {
   serve_config c = tiny();
