@@ -30,7 +30,7 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
     std::string(field) + ": the prompt has " + std::to_string(prompt_tokens)
       + " tokens"
       + (max_tokens == 0 ? std::string()
-                         : ", with max_tokens " + std::to_string(all))
+                         : ", and max_tokens is " + std::to_string(max_tokens))
       + "; the model's context has " + std::to_string(context),
     field, "context_length_exceeded");
 }

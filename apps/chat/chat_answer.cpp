@@ -49,6 +49,8 @@ server_error error_of(const json& error) {
   out.context_full = text_in(error, "code") == "context_length_exceeded"
                      || out.text.find("context length") != std::string::npos
                      || out.text.find("context size") != std::string::npos;
+  out.asks_too_much =
+    out.context_full && text_in(error, "param") == "max_tokens";
   out.text = core::shown(out.text, error_bytes_max);
   return out;
 }
@@ -201,7 +203,7 @@ server_error error_in(std::string_view body) {
     if (const std::string text = text_in(*object, "message"); !text.empty())
       return error_of(*object);
   }
-  return {core::shown(body, error_bytes_max), false};
+  return {core::shown(body, error_bytes_max), false, false};
 }
 
 } // namespace shoal::apps

@@ -64,7 +64,8 @@ private:
 /// the beginning of what it is.
 struct server_error {
   std::string text;
-  bool context_full = false; ///< the conversation is too long for the model
+  bool context_full = false;  ///< the conversation is too long for the model
+  bool asks_too_much = false; ///< or only with the answer's max_tokens
 };
 [[nodiscard]] server_error error_in(std::string_view body);
 

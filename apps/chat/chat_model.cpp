@@ -318,6 +318,11 @@ std::string chat_model::refusal(const runtime::http_reply& reply) const {
            + " wants an API key: set a variable to it, and name that by "
              "--api-key-env"
            + (error.text.empty() ? "" : " (it says: " + error.text + ")");
+  if (error.asks_too_much)
+    return "so long an answer does not fit the model's context: /set "
+           "max_tokens "
+           "with a smaller number, and /retry asks again (the server says: "
+           + error.text + ")";
   if (error.context_full)
     return "the conversation does not fit the model's context: /clear begins "
            "a new one, and /retry asks again there (the server says: "

@@ -286,8 +286,12 @@ private:
                 [&](const auto& f) { return talk_.save(f, model_.name()); });
       break;
     case chat_word::load:
-      file_work(line.rest, "loaded from ",
-                [&](const auto& f) { return talk_.load(f); });
+      file_work(line.rest, "loaded from ", [&](const auto& f) {
+        auto read = talk_.load(f);
+        if (read)
+          unanswered_.clear(); // a question of another conversation
+        return read;
+      });
       break;
     case chat_word::set:
       set(line.rest);

@@ -229,6 +229,10 @@ class Pipes(World):
                     ((400, {"error": {"message": "too long",
                                       "code": "context_length_exceeded"}}),
                      "context", "/clear"),
+                    ((400, {"error": {"message": "too much",
+                                      "param": "max_tokens",
+                                      "code": "context_length_exceeded"}}),
+                     "/set max_tokens", "/retry"),
                     ((503, {"error": {"message": "it\x1b[2Jloads"}}), "503",
                      "it [2Jloads"),
                     ((500, "oh"), "500", '"oh"')):
@@ -295,13 +299,22 @@ class Dialogue(World):
             self.assertIn("Four", t.say("/retry"))
             self.assertEqual(server.requests[-1], server.requests[-2])
             self.files(t)
+            # A loaded conversation has its own last question.
+            server.answers = [["Five", finish("stop")], ["Six", finish("stop")]]
+            self.assertIn("Five", t.say("of another one"))
+            self.assertIn("forgotten", t.say("/clear"))
+            self.assertIn("2 messages", t.say("/load talk.json"))
+            self.assertIn("Six", t.say("/retry"))
+            self.assertEqual(
+                [m["content"] for m in server.requests[-1]["messages"]],
+                ["short", "third"])
             self.assertIn("temperature 0.25, top_p unset", t.say("/set"))
             self.assertIn("temperature unset", t.say("/set temperature"))
             self.assertIn("must be 0 to 1", t.say("/set top_p 2"))
             self.assertIn("did you mean 'top_p'", t.say("/set topp 1"))
             self.assertIn("did you mean '/retry'", t.say("/rety"))
             stats = t.say("/stats")
-            self.assertIn("4 answers, 49 tokens", stats)
+            self.assertIn("6 answers, 53 tokens", stats)
             self.assertIn("of 50", stats)
             self.assertIn("/load FILE", t.say("/help"))
             t.type("/exit\n")
