@@ -164,21 +164,33 @@ void admission::revoke_peer(std::uint64_t token, const revoke& r) {
       by_id(m.id.peer);
   for (const core::peer_id& id : now->lapsed)
     by_id(id);
+  if (found.empty())
+    found = nodes_.gone(r.peer);
   core::peer_id whole{};
-  if (found.empty() && r.peer.size() == 2 * whole.size()
-      && core::from_hex(r.peer, whole))
-    found.push_back(whole); // not seen here, but it is to stay away
+  const bool strange = found.empty() && r.peer.size() == 2 * whole.size()
+                       && core::from_hex(r.peer, whole);
+  if (strange) { // not seen here, but it is to stay away, if that is meant
+    for (const core::member& m : now->members)
+      if (core::short_name(m.id.peer) == core::short_name(whole))
+        return refuse(token, "no peer has the id " + r.peer + ": that of "
+                               + m.name + " begins alike, and is "
+                               + core::to_hex(m.id.peer));
+    found.push_back(whole);
+  }
   if (found.size() != 1)
     return refuse(
-      token, (found.empty() ? "no peer is named '"
-                            : "several peers are "
-                              "named '")
-               + r.peer + "': use the first " + std::to_string(id_digits_min)
-               + " digits of its id, or more (`shoal status --json`)");
+      token,
+      (found.empty() ? "no peer is named '"
+                     : "several peers are "
+                       "named '")
+        + r.peer + "': use the first " + std::to_string(id_digits_min)
+        + " digits of its id, or more (`shoal status --json` has those of "
+          "members, `shoal logs` those of peers that went)");
   waiting_requests::wanted_view w;
   w.tag = transport::tls::make_instance();
-  w.reached = [id = found[0]](const core::view& v, outcome& o) {
-    o.text = core::to_hex(id);
+  w.reached = [id = found[0], strange](const core::view& v, outcome& o) {
+    o.text = core::to_hex(id)
+             + (strange ? " (no peer that this node knows has this id)" : "");
     return core::is_revoked(v, id);
   };
   const cl::revoke_peer event{found[0], transport::tls::make_shared_key(),

@@ -114,6 +114,14 @@ absent_peers::find_former(const std::string& word) const {
   return at == former_.rend() ? nullptr : &*at;
 }
 
+std::vector<core::peer_id> absent_peers::gone(const std::string& name) const {
+  std::vector<core::peer_id> out;
+  for (const former& f : former_)
+    if (f.name == name)
+      out.push_back(f.peer);
+  return out;
+}
+
 std::string
 absent_peers::nobody(const core::view& v, const std::string& word) const {
   std::vector<std::string> members;

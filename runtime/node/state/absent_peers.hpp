@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace shoal::core {
 struct view; // runtime/core/view.hpp
@@ -47,6 +48,9 @@ public:
   /// The member of `v` with this name, address or beginning of an id.
   meant find(const core::view& v, const std::string& word,
              std::int64_t unix_ms) const;
+
+  /// The former members with this name.
+  std::vector<core::peer_id> gone(const std::string& name) const;
 
   /// "peer two (9f86d081) is not reachable since ...", for a member without
   /// connection. @pre a member of `v`

@@ -142,8 +142,10 @@ known_nodes::not_proved(const std::string& address, std::int64_t now_ms) {
     "it did not prove the cluster key of this node, which has the fingerprint "
       + shown_key_
       + (some_revoked ? "; it may be a machine that was revoked" : "")
-      + ". If it should be of this shoal, compare `shoal key show FILE` on "
-        "both machines, and start the wrong one with the other's key",
+      + ". If it should be of this shoal, look whether that is the port of its "
+        "node (18372 if none was chosen, and never that of HTTP), compare "
+        "`shoal key show FILE` on both machines, and start the wrong one with "
+        "the other's key",
     now_ms);
 }
 
@@ -235,6 +237,11 @@ absent_peers::meant
 known_nodes::find(const std::string& word, std::int64_t now_ms) const {
   std::lock_guard lock(mutex_);
   return absent_.find(*view_, word, now_ms);
+}
+
+std::vector<core::peer_id> known_nodes::gone(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  return absent_.gone(name);
 }
 
 std::string

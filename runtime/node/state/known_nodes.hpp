@@ -95,6 +95,8 @@ public:
   std::string key_in_use() const;
   /// The member of the view that a user means. @pre a view was adopted
   absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
+  /// As absent_peers::gone().
+  std::vector<core::peer_id> gone(const std::string& name) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
   std::string unreachable(const core::peer_id& peer, std::int64_t now_ms) const;
 

@@ -14,6 +14,8 @@
 
 namespace shoal::tests {
 
+namespace admission_of_peers {
+
 namespace {
 
 namespace cl = core::cluster;
@@ -51,8 +53,10 @@ struct fixture {
   runtime::known_nodes nodes{"shoal", 0};
   runtime::waiting_requests requests;
   test::folder home;
-  admission admits{
-    {peer(1), "shoal", {key(1), {}, {}}, home.path}, node, nodes, requests};
+  admission admits{{numbered_peer(1), "shoal", {key(1), {}, {}}, home.path},
+                   node,
+                   nodes,
+                   requests};
 
   /// The view takes effect. @returns what it answers
   std::vector<runtime::waiting_requests::answer> adopt(const core::view& v) {
@@ -69,19 +73,23 @@ bool says(const std::string& text, const char* part) {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(admission_of_peers, fixture)
+} // namespace admission_of_peers
+
+BOOST_FIXTURE_TEST_SUITE(admission_of_peers, admission_of_peers::fixture)
 
 BOOST_AUTO_TEST_CASE(a_view_names_the_peers_that_are_admitted) {
   core::view v = two_members();
-  v.lapsed = {peer(9)};
-  v.revoked = {peer(8), peer(7)};
-  v.invites = {{key(5), 100, peer(6)}};
+  v.lapsed = {numbered_peer(9)};
+  v.revoked = {numbered_peer(8), numbered_peer(7)};
+  v.invites = {{key(5), 100, numbered_peer(6)}};
   adopt(v);
   BOOST_TEST_REQUIRE(node.rings.size() == 1);
   const transport::tls::keyring& ring = node.rings[0];
   BOOST_TEST((ring.current == key(1)));
-  BOOST_TEST((ring.known == std::vector{peer(1), peer(2), peer(9)}));
-  BOOST_TEST((ring.revoked == std::vector{peer(7), peer(8)}));
+  BOOST_TEST(
+    (ring.known
+     == std::vector{numbered_peer(1), numbered_peer(2), numbered_peer(9)}));
+  BOOST_TEST((ring.revoked == std::vector{numbered_peer(7), numbered_peer(8)}));
   BOOST_TEST_REQUIRE(ring.invites.size() == 1);
   BOOST_TEST((ring.invites[0].key == key(5)));
   BOOST_TEST(!node.others_went);
@@ -114,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_new_key_is_kept_on_disk) {
 
 BOOST_AUTO_TEST_CASE(a_revoked_node_ends_and_admits_nobody_anew) {
   core::view v = two_members();
-  v.revoked = {peer(1)};
+  v.revoked = {numbered_peer(1)};
   adopt(v);
   BOOST_TEST(node.rings.empty());
   BOOST_TEST_REQUIRE(node.ended.size() == 1);
@@ -135,28 +143,29 @@ BOOST_AUTO_TEST_CASE(an_invite_is_a_token_once_a_view_has_it) {
   const auto token = runtime::parse_token(answers[0].what.text);
   BOOST_TEST_REQUIRE(token.has_value());
   BOOST_TEST((token->key == v.invites[0].key));
-  BOOST_TEST((token->inviter == peer(1)));
+  BOOST_TEST((token->inviter == numbered_peer(1)));
   BOOST_TEST((token->addresses == std::vector<std::string>{"127.0.0.1:4711"}));
 }
 
 BOOST_AUTO_TEST_CASE(an_invite_lets_one_peer_in) {
   constexpr std::int64_t far = std::int64_t{1} << 40;
   core::view v = two_members();
-  v.invites = {{key(5), far, {}}, {key(6), 1, {}}, {key(7), far, peer(4)}};
+  v.invites = {
+    {key(5), far, {}}, {key(6), 1, {}}, {key(7), far, numbered_peer(4)}};
   adopt(v);
   admits.redeem(1, {key(5), {}});
   BOOST_TEST(says(node.answers[1].why, "only a joining peer"));
-  admits.redeem(2, {key(9), peer(3)});
+  admits.redeem(2, {key(9), numbered_peer(3)});
   BOOST_TEST(says(node.answers[2].why, "unknown here"));
-  admits.redeem(3, {key(6), peer(3)});
+  admits.redeem(3, {key(6), numbered_peer(3)});
   BOOST_TEST(says(node.answers[3].why, "expired"));
-  admits.redeem(4, {key(7), peer(3)});
+  admits.redeem(4, {key(7), numbered_peer(3)});
   BOOST_TEST(says(node.answers[4].why, "another peer"));
   BOOST_TEST(node.told.empty());
-  admits.redeem(5, {key(5), peer(3)});
-  admits.redeem(6, {key(5), peer(4)});
-  BOOST_TEST((node.last<cl::redeem_invite>().peer == peer(4)));
-  v.invites[0].used_by = peer(3);
+  admits.redeem(5, {key(5), numbered_peer(3)});
+  admits.redeem(6, {key(5), numbered_peer(4)});
+  BOOST_TEST((node.last<cl::redeem_invite>().peer == numbered_peer(4)));
+  v.invites[0].used_by = numbered_peer(3);
   auto answers = adopt(v);
   BOOST_TEST_REQUIRE(answers.size() == 2);
   std::ranges::sort(answers, {}, &runtime::waiting_requests::answer::token);
@@ -165,33 +174,33 @@ BOOST_AUTO_TEST_CASE(an_invite_lets_one_peer_in) {
   BOOST_TEST((answers[0].what.bytes[0] == std::byte{1}));
   BOOST_TEST(says(answers[1].what.why, "another peer"));
   BOOST_TEST(answers[1].what.bytes.empty());
-  admits.redeem(7, {key(5), peer(3)}); // its answer was lost
-  BOOST_TEST((node.last<cl::redeem_invite>().peer == peer(3)));
+  admits.redeem(7, {key(5), numbered_peer(3)}); // its answer was lost
+  BOOST_TEST((node.last<cl::redeem_invite>().peer == numbered_peer(3)));
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_is_revoked_by_name_or_id) {
   admits.revoke_peer(1, {"bert"});
   BOOST_TEST(says(node.answers[1].why, "no view yet"));
   core::view v = two_members();
-  v.lapsed = {peer(9)};
+  v.lapsed = {numbered_peer(9)};
   adopt(v);
   admits.revoke_peer(2, {"bert"});
-  BOOST_TEST((node.last<cl::revoke_peer>().peer == peer(2)));
+  BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(2)));
   admits.revoke_peer(3, {"09090909"}); // a former member's
-  BOOST_TEST((node.last<cl::revoke_peer>().peer == peer(9)));
+  BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(9)));
   admits.revoke_peer(4, {"0909090"});
   BOOST_TEST(says(node.answers[4].why, "no peer is named"));
-  admits.revoke_peer(5, {core::to_hex(peer(7))}); // never seen here
-  BOOST_TEST((node.last<cl::revoke_peer>().peer == peer(7)));
+  admits.revoke_peer(5, {core::to_hex(numbered_peer(7))}); // never seen here
+  BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(7)));
   v.members[0].name = "bert";
   adopt(v);
   admits.revoke_peer(6, {"bert"});
   BOOST_TEST(says(node.answers[6].why, "several peers"));
-  v.revoked = {peer(2)};
+  v.revoked = {numbered_peer(2)};
   const auto answers = adopt(v);
   BOOST_TEST_REQUIRE(answers.size() == 1);
   BOOST_TEST(answers[0].token == 2);
-  BOOST_TEST(answers[0].what.text == core::to_hex(peer(2)));
+  BOOST_TEST(answers[0].what.text == core::to_hex(numbered_peer(2)));
 }
 
 BOOST_AUTO_TEST_CASE(a_second_process_with_this_identity_ends) {
@@ -227,6 +236,34 @@ BOOST_AUTO_TEST_CASE(the_process_that_the_others_know_stays) {
   node.ends = true; // for another reason: that one is kept
   admits.refused(refusal::duplicate, "10.0.0.2:1", 0, start + 9s);
   BOOST_TEST(node.ended.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_has_gone_is_revoked_by_its_name) {
+  const core::view v = two_members();
+  adopt(v);
+  nodes.adopted(nullptr, node.now, 0);
+  core::view alone = v;
+  alone.members.pop_back();
+  adopt(alone);
+  nodes.adopted(&v, node.now, 1);
+  admits.revoke_peer(1, {"bert"});
+  BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(2)));
+}
+
+// A typing error had success, and the peer that was meant stayed.
+BOOST_AUTO_TEST_CASE(an_id_that_nobody_has_is_doubted) {
+  core::view v = two_members();
+  adopt(v);
+  std::string wrong = core::to_hex(numbered_peer(2));
+  wrong.back() = 'f';
+  admits.revoke_peer(1, {wrong});
+  BOOST_TEST(says(node.answers[1].why, "that of bert begins alike"));
+  BOOST_TEST(node.told.empty());
+  admits.revoke_peer(2, {core::to_hex(numbered_peer(7))});
+  v.revoked = {numbered_peer(7)};
+  const auto answers = adopt(v);
+  BOOST_TEST_REQUIRE(answers.size() == 1);
+  BOOST_TEST(says(answers[0].what.text, "no peer that this node knows"));
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_says_revoked_is_named_at_the_end) {

@@ -37,7 +37,7 @@ public:
   std::vector<std::string> said;
 };
 
-inline core::peer_id peer(std::uint8_t number) {
+inline core::peer_id numbered_peer(std::uint8_t number) {
   core::peer_id id{};
   id.fill(number);
   return id;
@@ -50,7 +50,7 @@ inline core::view two_members() {
   v.shoal[0] = 1;
   for (const auto& [number, name] : {std::pair{1, "anna"}, {2, "bert"}}) {
     core::member m;
-    m.id.peer = peer(static_cast<std::uint8_t>(number));
+    m.id.peer = numbered_peer(static_cast<std::uint8_t>(number));
     m.name = name;
     m.addresses = {"10.0.0." + std::to_string(number) + ":18372"};
     v.members.push_back(m);
