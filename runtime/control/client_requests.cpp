@@ -19,6 +19,12 @@ static void refuse(client_reply& out, std::string why,
   out.text = std::move(why);
 }
 
+/// Nothing, if it was done.
+static void refuse(client_reply& out, not_done n) {
+  if (n.code != reply_code::ok)
+    refuse(out, std::move(n.why), n.code);
+}
+
 client_requests::client_requests(control_handler& node,
                                  std::function<void()> wake)
   : node_(node), wake_(std::move(wake)) {
@@ -426,14 +432,12 @@ void client_requests::on(client_key, const get_blob& r, client_reply& out) {
 }
 
 void client_requests::on(client_key, const stop_job& r, client_reply& out) {
-  if (std::string why = node_.stop_job(r.job, r.drain); !why.empty())
-    refuse(out, std::move(why), reply_code::not_found);
+  refuse(out, node_.stop_job(r.job, r.drain));
 }
 
 void client_requests::on(client_key, const wait_no_longer& r,
                          client_reply& out) {
-  if (std::string why = node_.wait_no_longer(r.job); !why.empty())
-    refuse(out, std::move(why), reply_code::not_found);
+  refuse(out, node_.wait_no_longer(r.job));
 }
 
 void client_requests::on(client_key who, const offer_checkpoint& r,
@@ -441,9 +445,8 @@ void client_requests::on(client_key who, const offer_checkpoint& r,
   if (!node_.blobs().contains(r.manifest))
     return refuse(out, "the checkpoint's manifest is not in this node's store",
                   reply_code::not_found);
-  if (std::string why = node_.offer(r); !why.empty())
-    refuse(out, std::move(why), reply_code::not_found);
-  else
+  refuse(out, node_.offer(r));
+  if (out.code == reply_code::ok)
     has_job(who);
 }
 

@@ -66,6 +66,12 @@ struct meant_peer {
   std::string why;   ///< there is none, if not empty
 };
 
+/// Why a request was not carried out; with reply_code::ok it was.
+struct not_done {
+  reply_code code = reply_code::ok;
+  std::string why; ///< for people
+};
+
 /// What control asks of its node. On control's thread, but send(), which comes
 /// from any; must not wait.
 class control_handler {
@@ -99,12 +105,12 @@ public:
   /// no answer came in time
   virtual std::string given_up(std::uint64_t token) = 0;
 
-  // What the supervisor is told. @returns why not, or nothing.
-  virtual std::string stop_job(core::job_id job, bool drain) = 0;
+  // What the supervisor is told.
+  virtual not_done stop_job(core::job_id job, bool drain) = 0;
   /// A job goes on without the checkpoint that it waits for.
-  virtual std::string wait_no_longer(core::job_id job) = 0;
+  virtual not_done wait_no_longer(core::job_id job) = 0;
   /// A checkpoint of a job is in the store, given by a client.
-  virtual std::string offer(const offer_checkpoint& r) = 0;
+  virtual not_done offer(const offer_checkpoint& r) = 0;
   /// A client has gone, and has submitted no job with what it has uploaded: these
   /// blobs, which were not in the store before.
   virtual void left_behind(std::vector<core::blob_digest> blobs) = 0;

@@ -132,11 +132,19 @@ void client_service::rejected(const cl::rejected& r) {
     node_.say("[cluster] refused: " + r.reason);
 }
 
-std::string client_service::stop_job(core::job_id job, bool drain) {
+/// A node that has just started may not know what runs.
+static not_done not_known_yet() {
+  return {reply_code::refused,
+          "this node has not joined its shoal yet: ask again, or another node"};
+}
+
+not_done client_service::stop_job(core::job_id job, bool drain) {
   auto now = node_.view();
-  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
+  if (!now)
+    return not_known_yet();
+  const core::job_entry* entry = core::find_job(*now, job);
   if (!entry)
-    return "no such job";
+    return {reply_code::not_found, "no such job"};
   if (entry->state != core::job_state::running)
     return {};
   if (drain) {
@@ -156,14 +164,16 @@ std::string client_service::stop_job(core::job_id job, bool drain) {
 }
 
 template <class Message>
-std::string client_service::tell_job(core::job_id job, Message m) {
+not_done client_service::tell_job(core::job_id job, Message m) {
   const auto now = node_.view();
-  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
+  if (!now)
+    return not_known_yet();
+  const core::job_entry* entry = core::find_job(*now, job);
   if (!entry || entry->state != core::job_state::running)
-    return "no such job runs";
+    return {reply_code::not_found, "no such job runs"};
   const caf::actor supervisor = node_.supervisor();
   if (!supervisor)
-    return "this node runs no jobs";
+    return {reply_code::refused, "this node runs no jobs"};
   caf::anon_send(supervisor, std::move(m));
   return {};
 }
@@ -173,11 +183,11 @@ client_service::lines(const ask_lines& r, std::uint64_t& next) const {
   return parts_.recent->json(r.from, r.lines, next);
 }
 
-std::string client_service::wait_no_longer(core::job_id job) {
+not_done client_service::wait_no_longer(core::job_id job) {
   return tell_job(job, stop_waiting_job{job});
 }
 
-std::string client_service::offer(const offer_checkpoint& r) {
+not_done client_service::offer(const offer_checkpoint& r) {
   return tell_job(r.job, checkpoint_offered{r.job, r.manifest, r.step});
 }
 

@@ -97,9 +97,9 @@ public:
   void hand_on(std::uint64_t token, const core::peer_id& peer,
                client_request&& r) override;
   std::string given_up(std::uint64_t token) override;
-  std::string stop_job(core::job_id job, bool drain) override;
-  std::string wait_no_longer(core::job_id job) override;
-  std::string offer(const offer_checkpoint& r) override;
+  not_done stop_job(core::job_id job, bool drain) override;
+  not_done wait_no_longer(core::job_id job) override;
+  not_done offer(const offer_checkpoint& r) override;
   void left_behind(std::vector<core::blob_digest> blobs) override;
   void fetch(const core::blob_digest& digest,
              std::function<void(std::error_code)> done) override;
@@ -109,7 +109,7 @@ private:
   void refuse(std::uint64_t token, std::string why);
   /// To the supervisor, about a job that runs. @returns why not, or nothing
   template <class Message>
-  std::string tell_job(core::job_id job, Message m);
+  not_done tell_job(core::job_id job, Message m);
 
   const client_service_parts parts_;
   client_host& node_;

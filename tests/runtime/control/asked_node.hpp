@@ -57,13 +57,13 @@ public:
     abandoned.push_back(token);
     return late_text;
   }
-  std::string stop_job(core::job_id job, bool) override {
-    if (refusal.empty())
+  runtime::not_done stop_job(core::job_id job, bool) override {
+    if (refusal.code == runtime::reply_code::ok)
       stopped.push_back(job);
     return refusal;
   }
-  std::string wait_no_longer(core::job_id) override { return refusal; }
-  std::string offer(const runtime::offer_checkpoint&) override {
+  runtime::not_done wait_no_longer(core::job_id) override { return refusal; }
+  runtime::not_done offer(const runtime::offer_checkpoint&) override {
     return refusal;
   }
   void left_behind(std::vector<core::blob_digest> blobs) override {
@@ -77,7 +77,7 @@ public:
 
   mutable std::atomic<std::uint64_t> asked{0};
   std::string status_text;
-  std::string refusal;
+  runtime::not_done refusal;
   std::string late_text;
   std::vector<core::job_id> stopped;
   std::vector<core::blob_digest> left;  ///< by clients without a job

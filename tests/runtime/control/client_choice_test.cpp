@@ -18,6 +18,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(client_choice)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -60,8 +62,6 @@ bool says(const std::string& text, const char* part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(client_choice)
 
 BOOST_FIXTURE_TEST_CASE(nodes_that_run_are_told_from_what_killed_ones_left,
                         home) {

@@ -277,9 +277,9 @@ BOOST_FIXTURE_TEST_CASE(the_last_client_with_a_blob_leaves_it, uploads) {
 BOOST_FIXTURE_TEST_CASE(a_checkpoint_that_a_job_has_taken_is_not_left,
                         uploads) {
   const core::blob_digest blob = puts(1, std::byte{1});
-  node.refusal = "no such job runs";
+  node.refusal = {reply_code::not_found, "no such job runs"};
   ask(1, offer_checkpoint{7, blob, 5});
-  node.refusal.clear();
+  node.refusal = {};
   ask(1, offer_checkpoint{7, blob, 5});
   d.forget(1);
   BOOST_TEST(node.left.empty());
@@ -356,13 +356,15 @@ BOOST_FIXTURE_TEST_CASE(the_node_learns_that_nobody_waits_any_more, uploads) {
 
 BOOST_FIXTURE_TEST_CASE(requests_about_a_job_are_answered_at_once, uploads) {
   BOOST_TEST((ask(1, stop_job{7, true}).code == reply_code::ok));
-  node.refusal = "no such job runs";
-  for (const decltype(client_request::body)& body :
-       {decltype(client_request::body)(stop_job{7, true}),
-        decltype(client_request::body)(wait_no_longer{7})}) {
-    const client_reply r = ask(1, body);
-    BOOST_TEST((r.code == reply_code::not_found));
-    BOOST_TEST(r.text == "no such job runs");
+  for (const reply_code code : {reply_code::not_found, reply_code::refused}) {
+    node.refusal = {code, "no such job runs"};
+    for (const decltype(client_request::body)& body :
+         {decltype(client_request::body)(stop_job{7, true}),
+          decltype(client_request::body)(wait_no_longer{7})}) {
+      const client_reply r = ask(1, body);
+      BOOST_TEST((r.code == code));
+      BOOST_TEST(r.text == "no such job runs");
+    }
   }
 }
 

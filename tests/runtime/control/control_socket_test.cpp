@@ -39,6 +39,8 @@ extern "C" int accept4(int fd, sockaddr* address, socklen_t* bytes, int flags) {
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(clients_at_the_socket)
+
 using clock = std::chrono::steady_clock;
 
 namespace {
@@ -84,8 +86,6 @@ void ask_once(const unique_fd& fd, frame_reader& in, std::uint64_t number) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(control_socket)
 
 /// The client writes for as long as anything is taken. It has been stopped when
 /// nothing is, however often the control thread has turned.

@@ -20,6 +20,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(control_requests)
+
 using namespace std::chrono_literals;
 using nlohmann::json;
 using tests::swarm;
@@ -106,8 +108,6 @@ private:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(control_requests)
 
 BOOST_AUTO_TEST_CASE(status_is_json_with_the_agreed_view) {
   swarm s;

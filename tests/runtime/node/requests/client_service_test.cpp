@@ -16,12 +16,15 @@
 
 namespace shoal::tests {
 
+namespace service_of_clients {
+
 namespace {
 
 namespace cl = core::cluster;
 using runtime::client_request;
 using runtime::job_event;
 using runtime::job_event_kind;
+using runtime::reply_code;
 
 class node_of_tests final : public asked_host<runtime::client_host> {
 public:
@@ -37,7 +40,9 @@ public:
     sent.emplace_back(to, std::move(message));
     return {};
   }
-  std::vector<core::peer_id> peers() const override { return {peer(2)}; }
+  std::vector<core::peer_id> peers() const override {
+    return {numbered_peer(2)};
+  }
 
   std::vector<bool> left;
   std::string waiting; ///< for a quorum
@@ -55,8 +60,9 @@ struct fixture {
   runtime::known_nodes nodes{"shoal", 0};
   runtime::waiting_requests requests;
   node_of_tests node;
-  runtime::client_service service{{peer(1), blobs.get(), journal.get(), nullptr,
-                                   &recent, &nodes, &requests, nullptr},
+  runtime::client_service service{{numbered_peer(1), blobs.get(), journal.get(),
+                                   nullptr, &recent, &nodes, &requests,
+                                   nullptr},
                                   node};
   caf::actor_system_config config;
   caf::actor_system system{config};
@@ -100,17 +106,19 @@ bool says(const std::string& text, const char* part) {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(service_of_clients, fixture)
+} // namespace service_of_clients
+
+BOOST_FIXTURE_TEST_SUITE(service_of_clients, service_of_clients::fixture)
 
 BOOST_AUTO_TEST_CASE(a_job_is_submitted_by_this_node_under_a_new_id) {
   adopt(two_members());
   core::job_entry job = small_job();
-  job.submitter = peer(9);
+  job.submitter = numbered_peer(9);
   job.state = core::job_state::failed;
   job.user = "a\nb";
   service.submit(1, job);
   const core::job_entry asked = node.last<cl::submit_job>().job;
-  BOOST_TEST((asked.submitter == peer(1)));
+  BOOST_TEST((asked.submitter == numbered_peer(1)));
   BOOST_TEST((asked.state == core::job_state::running));
   BOOST_TEST(asked.user == "a b");
   BOOST_TEST(asked.id != 0);
@@ -195,16 +203,20 @@ BOOST_AUTO_TEST_CASE(recovery_is_answered_by_another_shoal) {
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_drained_by_the_view_and_the_supervisor) {
-  BOOST_TEST(service.stop_job(7, true) == "no such job");
+  BOOST_TEST((service.stop_job(7, true).code == reply_code::refused));
+  BOOST_TEST((service.wait_no_longer(7).code == reply_code::refused));
+  adopt(two_members());
+  BOOST_TEST((service.stop_job(7, true).code == reply_code::not_found));
+  BOOST_TEST(service.stop_job(7, true).why == "no such job");
   adopt(with_job(7, core::job_state::running));
   node.jobs = caf::actor_cast<caf::actor>(supervisor);
-  BOOST_TEST(service.stop_job(7, true) == "");
+  BOOST_TEST(service.stop_job(7, true).why == "");
   core::job_id drained = 0;
   supervisor->receive([&](const runtime::drain_job& m) { drained = m.job; });
   BOOST_TEST(drained == 7);
   BOOST_TEST(node.last<cl::drain_job>().id == 7);
   node.jobs = nullptr; // nobody runs jobs here, but others do
-  BOOST_TEST(service.stop_job(7, true) == "");
+  BOOST_TEST(service.stop_job(7, true).why == "");
   BOOST_TEST(node.told.size() == 2);
 }
 
@@ -216,27 +228,27 @@ BOOST_AUTO_TEST_CASE(a_job_is_stopped_at_once_at_its_newest_step) {
     e.step = step;
     journal->add(7, e);
   }
-  BOOST_TEST(service.stop_job(7, false) == "");
+  BOOST_TEST(service.stop_job(7, false).why == "");
   const auto& asked = node.last<cl::set_job_state>();
   BOOST_TEST(asked.id == 7);
   BOOST_TEST((asked.state == core::job_state::cancelled));
   BOOST_TEST(asked.done_step == 2);
   adopt(with_job(7, core::job_state::done));
-  BOOST_TEST(service.stop_job(7, false) == ""); // it has ended already
+  BOOST_TEST(service.stop_job(7, false).why == ""); // it has ended already
   BOOST_TEST(node.told.size() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_running_job_is_told_of_a_checkpoint) {
   adopt(with_job(7, core::job_state::running));
-  BOOST_TEST(service.offer({8, {}, 3}) == "no such job runs");
-  BOOST_TEST(service.offer({7, {}, 3}) == "this node runs no jobs");
+  BOOST_TEST(service.offer({8, {}, 3}).why == "no such job runs");
+  BOOST_TEST(service.offer({7, {}, 3}).why == "this node runs no jobs");
   node.jobs = caf::actor_cast<caf::actor>(supervisor);
-  BOOST_TEST(service.offer({7, {}, 3}) == "");
+  BOOST_TEST(service.offer({7, {}, 3}).why == "");
   std::uint64_t step = 0;
   supervisor->receive(
     [&](const runtime::checkpoint_offered& m) { step = m.step; });
   BOOST_TEST(step == 3);
-  BOOST_TEST(service.wait_no_longer(7) == "");
+  BOOST_TEST(service.wait_no_longer(7).why == "");
   core::job_id goes_on = 0;
   supervisor->receive(
     [&](const runtime::stop_waiting_job& m) { goes_on = m.job; });
@@ -259,7 +271,7 @@ BOOST_AUTO_TEST_CASE(a_word_names_a_member) {
   adopt(two_members());
   const runtime::meant_peer bert = service.find("bert");
   BOOST_TEST(bert.why == "");
-  BOOST_TEST((bert.peer == peer(2)));
+  BOOST_TEST((bert.peer == numbered_peer(2)));
   BOOST_TEST(!bert.self);
   BOOST_TEST(service.find("anna").self);
   BOOST_TEST(service.find("carl").why != "");
@@ -267,36 +279,36 @@ BOOST_AUTO_TEST_CASE(a_word_names_a_member) {
 
 BOOST_AUTO_TEST_CASE(a_request_for_another_peer_is_handed_on_and_answered) {
   adopt(two_members());
-  service.hand_on(5, peer(2), {1, runtime::ask_status{}, "bert"});
+  service.hand_on(5, numbered_peer(2), {1, runtime::ask_status{}, "bert"});
   BOOST_TEST_REQUIRE(node.sent.size() == 1);
   const auto& asked = std::get<client_request>(node.sent[0].second);
-  BOOST_TEST((node.sent[0].first == peer(2)));
+  BOOST_TEST((node.sent[0].first == numbered_peer(2)));
   BOOST_TEST(asked.number == 5);
   BOOST_TEST(asked.peer == ""); // it answers for itself
   runtime::client_reply reply;
   reply.number = 5;
   reply.text = "its status";
-  service.take(peer(3), runtime::client_reply(reply)); // was not asked
+  service.take(numbered_peer(3), runtime::client_reply(reply)); // was not asked
   BOOST_TEST(why(5) == "not answered");
-  service.take(peer(2), runtime::client_reply(reply));
+  service.take(numbered_peer(2), runtime::client_reply(reply));
   BOOST_TEST(why(5) == "");
   BOOST_TEST(node.answers[5].text == "its status");
-  service.hand_on(6, peer(2), {1, runtime::ask_status{}, "bert"});
+  service.hand_on(6, numbered_peer(2), {1, runtime::ask_status{}, "bert"});
   reply = {};
   reply.number = 6;
   reply.code = runtime::reply_code::refused;
-  service.take(peer(2), std::move(reply));
+  service.take(numbered_peer(2), std::move(reply));
   BOOST_TEST(why(6) == "the peer gives no reason");
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_without_a_connection_is_said_to_be_away) {
   adopt(two_members());
   node.is_connected = false;
-  service.hand_on(5, peer(2), {1, runtime::ask_status{}, "bert"});
+  service.hand_on(5, numbered_peer(2), {1, runtime::ask_status{}, "bert"});
   BOOST_TEST(says(why(5), "not reachable"));
   runtime::client_reply late;
   late.number = 5;
-  service.take(peer(2), std::move(late));
+  service.take(numbered_peer(2), std::move(late));
   BOOST_TEST(says(why(5), "not reachable"));
 }
 
