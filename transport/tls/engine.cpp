@@ -47,15 +47,12 @@ std::vector<unsigned long> link_local_scopes() {
   return out;
 }
 
-/// @param address "host:port"
-bool is_link_local(const std::string& address) {
-  std::string host;
-  std::uint16_t port = 0;
+/// A link-local address may be of any network, unless it names one: "fe80::1%eth0".
+bool is_of_any_network(const std::string& host) {
   boost::system::error_code error;
-  if (!split_address(address, host, port))
-    return false;
   const auto literal = asio::ip::make_address(host, error);
-  return !error && literal.is_v6() && literal.to_v6().is_link_local();
+  return !error && literal.is_v6() && literal.to_v6().is_link_local()
+         && host.find('%') == std::string::npos;
 }
 
 } // namespace
@@ -155,7 +152,10 @@ void engine::log_failure(const std::string& address, bool dialled,
   const auto now = std::chrono::steady_clock::now();
   const auto [at, first] = failures_.try_emplace(from + ": " + reason);
   failure& f = at->second;
-  if (first && why == errc::unreachable && is_link_local(address))
+  std::string host;
+  std::uint16_t port = 0;
+  if (first && why == errc::unreachable && split_address(address, host, port)
+      && is_of_any_network(host))
     f.quiet_until = now + failure_log_pause;
   if (now < f.quiet_until) {
     ++f.left_out;
@@ -211,8 +211,10 @@ void engine::dial(const std::string& address) {
   c->start_deadline();
   boost::system::error_code error;
   const auto literal = asio::ip::make_address(host, error);
+  if (!error && is_of_any_network(host))
+    return dial_on_all(c, on_every_network(literal.to_v6(), port));
   if (!error)
-    return dial_on_all(c, on_every_network(tcp::endpoint(literal, port)));
+    return dial_on_all(c, {tcp::endpoint(literal, port)});
   const auto found = [this, c](auto failed, auto results) {
     if (c->closed())
       return;
@@ -230,15 +232,12 @@ void engine::dial(const std::string& address) {
   }
 }
 
-std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
-  if (!e.address().is_v6() || !e.address().to_v6().is_link_local()
-      || e.address().to_v6().scope_id() != 0)
-    return {e};
+std::vector<tcp::endpoint>
+engine::on_every_network(asio::ip::address_v6 local, std::uint16_t port) {
   std::vector<tcp::endpoint> out;
   for (const auto scope : link_local_scopes()) {
-    auto scoped = e.address().to_v6();
-    scoped.scope_id(scope);
-    out.emplace_back(scoped, e.port());
+    local.scope_id(scope);
+    out.emplace_back(local, port);
   }
   if (out.size() > dials_at_once_max) { // others at the next try
     // Spread by a multiplication (D. Knuth): in turn, addresses that are dialled in
@@ -248,7 +247,7 @@ std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
                 out.end());
     out.resize(dials_at_once_max);
   }
-  return out.empty() ? std::vector{e} : out;
+  return out.empty() ? std::vector{tcp::endpoint(local, port)} : out;
 }
 
 void engine::dial_on_all(const std::shared_ptr<connection>& c,

@@ -335,7 +335,8 @@ private:
   static constexpr std::size_t dials_at_once_max = 16;
   /// For a link-local address without its interface: one endpoint for each
   /// interface that has one; of more than dials_at_once_max, others at each call.
-  std::vector<tcp::endpoint> on_every_network(const tcp::endpoint& e);
+  std::vector<tcp::endpoint>
+  on_every_network(asio::ip::address_v6 local, std::uint16_t port);
   /// The first that answers is taken: on a wrong network nobody does, for long.
   void dial_on_all(const std::shared_ptr<connection>& c,
                    const std::vector<tcp::endpoint>& where);

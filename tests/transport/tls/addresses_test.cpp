@@ -9,6 +9,8 @@
 #include <fstream>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(tls_addresses)
+
 namespace {
 
 using namespace conformance;
@@ -74,8 +76,6 @@ std::pair<std::string, std::string> own_link_local() {
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(tls_addresses)
-
 BOOST_AUTO_TEST_CASE(one_listener_takes_both_families) {
   if (!knows_ipv6()) {
     BOOST_TEST_MESSAGE("skipped: no IPv6 here");
@@ -108,6 +108,7 @@ BOOST_AUTO_TEST_CASE(
   a_link_local_address_is_not_said_to_be_unreachable_at_first) {
   const auto own = own_link_local().first;
   const std::string local = "[" + (own.empty() ? "fe80::1" : own) + "]:1";
+  const std::string named = "[fe80::1%nowhere]:1";
   board notes;
   recorder heard(notes);
   std::string lines;
@@ -119,7 +120,8 @@ BOOST_AUTO_TEST_CASE(
     notes.post([&] { lines += std::string(line) + "\n"; });
   };
   fabric node(c, heard);
-  for (const std::string& address : {local, std::string("127.0.0.1:1")}) {
+  for (const std::string& address :
+       {local, named, std::string("127.0.0.1:1")}) {
     node.connect(address);
     BOOST_TEST(notes.wait([&] {
       return !heard.failed.empty() && heard.failed.back().first == address;
@@ -129,6 +131,7 @@ BOOST_AUTO_TEST_CASE(
   node.close();
   BOOST_TEST(lines.find("127.0.0.1:1: ") != std::string::npos, lines);
   BOOST_TEST(lines.find(local) == std::string::npos, lines);
+  BOOST_TEST(lines.find(named + ": ") != std::string::npos, lines);
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_is_reported_also_by_another_name) {
