@@ -28,16 +28,21 @@ const assignment* previous_of(const view& v, job_id job) {
   return was == v.previous.end() ? nullptr : &*was;
 }
 
-/// "there are 2 peers that compute", the reason for most unmet wishes.
-std::string so_many_compute(std::size_t able) {
-  return able == 1 ? "only 1 peer computes"
-                   : "only " + count(able, "peer") + " compute";
+/// "only 2 peers compute", the reason for most unmet wishes.
+/// @param shared the others are those of other islands
+std::string so_many_compute(std::size_t able, bool shared) {
+  const std::string peers = "only " + count(able, "peer");
+  if (shared)
+    return peers + (able == 1 ? " is" : " are") + " left for it";
+  return peers + (able == 1 ? " computes" : " compute");
 }
 
 class wishes {
 public:
-  wishes(std::size_t able, const job_entry& job, const island_place& a)
-    : job_(job), a_(a), able_(able) {
+  /// @param shared there are other islands
+  wishes(std::size_t able, bool shared, const job_entry& job,
+         const island_place& a)
+    : job_(job), a_(a), able_(able), shared_(shared) {
     for (const replica_place& r : a.replicas) {
       std::set<member_id> distinct;
       for (const stage_place& s : r.stages)
@@ -75,7 +80,7 @@ private:
       why = "a step has " + std::to_string(job_.microbatches)
             + (job_.microbatches == 1 ? " microbatch" : " microbatches");
     else if (wanted * deep > able_)
-      why = so_many_compute(able_)
+      why = so_many_compute(able_, shared_)
             + (deep > 1 ? ", for stages on peers of their own" : "");
     else if (!a_.arriving.empty())
       why = "their state is on its way";
@@ -98,7 +103,7 @@ private:
       add(key, std::to_string(wanted),
           std::string("all stages of a ") + placer_of(job_.kind).replica
             + " on " + count(peers_of_one_, "peer"),
-          lacks_peers(wanted) ? so_many_compute(able_)
+          lacks_peers(wanted) ? so_many_compute(able_, shared_)
           : !a_.arriving.empty()
             ? "their state is on its way"
             : "no other peers have the memory for a stage");
@@ -133,7 +138,8 @@ private:
       if (!a_.arriving.empty())
         why = "more are being made";
       else if (able_ <= std::size_t{got} + 1)
-        why = able_ == 1 ? "there is no other peer" : so_many_compute(able_);
+        why = able_ == 1 ? "there is no other peer"
+                         : so_many_compute(able_, shared_);
       add("fault_tolerance.copies", std::to_string(job_.want_copies),
           got == 0   ? "no copy in memory"
           : got == 1 ? "1 copy in memory"
@@ -156,7 +162,8 @@ private:
 
   const job_entry& job_;
   const island_place& a_;
-  std::size_t able_;                 ///< members of the island that can work
+  std::size_t able_; ///< members of the island that can work
+  bool shared_;
   std::uint32_t stages_ = ~0u;       ///< fewest stages of a replica
   std::uint32_t deepest_ = 0;        ///< most stages of a replica
   std::uint32_t peers_of_one_ = ~0u; ///< of the replica with the fewest peers
@@ -299,7 +306,9 @@ std::vector<unheld_wish> unheld_wishes(const view& v, const assignment& a) {
   const auto islands = members_by_island(v, *job, previous_of(v, job->id));
   for (std::size_t i = 0; i < std::min(islands.size(), a.islands.size()); ++i)
     if (!a.islands[i].replicas.empty())
-      for (unheld_wish& w : wishes(islands[i].size(), *job, a.islands[i]).all())
+      for (unheld_wish& w :
+           wishes(islands[i].size(), islands.size() > 1, *job, a.islands[i])
+             .all())
         if (std::ranges::find(out, w) == out.end())
           out.push_back(std::move(w));
   return out;
