@@ -88,11 +88,19 @@ private:
   std::string make_option_opts(const CLI::Option* o) const override {
     if (o->get_type_size() == 0) // a flag
       return {};
-    const std::string value = value_of(*o);
+    return o->get_positional() ? dots_of(o) : values_of(o);
+  }
+
+  static std::string dots_of(const CLI::Option* o) {
     const bool list =
       o->get_expected_max() == CLI::detail::expected_max_vector_size;
-    return (value.empty() || o->get_positional() ? "" : " " + value)
-           + (list ? "..." : "");
+    return list ? "..." : "";
+  }
+
+  /// What follows the name of an option that is no flag.
+  static std::string values_of(const CLI::Option* o) {
+    const std::string value = value_of(*o);
+    return (value.empty() ? "" : " " + value) + dots_of(o);
   }
 
   std::string make_option_desc(const CLI::Option* o) const override {
@@ -111,7 +119,7 @@ private:
   make_option(const CLI::Option* o, bool positional) const override {
     std::string left = "  " + make_option_name(o, positional);
     if (!positional)
-      left += make_option_opts(o);
+      left += o->get_type_size() == 0 ? "" : values_of(o);
     else if (!value_of(*o).empty()
              && value_of(*o).find('|') != std::string::npos)
       left += " " + value_of(*o);
