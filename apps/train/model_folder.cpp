@@ -181,8 +181,9 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
   if (std::filesystem::exists(folder / record_name, error))
     return model::failure{
       folder.string()
-      + " has no model yet: its run has not ended and has saved no checkpoint "
-        "so far (one comes every checkpoint.interval steps)"};
+      + " has no model yet: its run has saved no checkpoint so far (one comes "
+        "every checkpoint.interval steps), and goes on, was stopped or has "
+        "failed"};
   return folder; // its reader reports what is missing
 }
 

@@ -138,7 +138,8 @@ const json_table<peer_of>& peer_table() {
                   {written(device_table(), {v.is.device, v.memory_for_jobs})});
      },
      texts_of(device_table())},
-    {"incarnation", "whole number", "", "counts the starts of its node",
+    {"incarnation", "whole number", "",
+     "number of the view that admitted it: another process, another number",
      [](p v) { return json(v.is.id.incarnation); }},
     {"host", "text", "", "equal for peers of one machine",
      [](p v) { return json(v.is.host); }},
