@@ -13,6 +13,8 @@
 #include <random>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(all_reduce_)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -120,8 +122,6 @@ struct field {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(all_reduce_)
 
 BOOST_DATA_TEST_CASE(every_replica_has_the_same_sum_in_any_order,
                      bdata::xrange(1, 5) * bdata::xrange(3), replicas, seed) {

@@ -5,6 +5,8 @@
 
 #include <map>
 
+BOOST_AUTO_TEST_SUITE(buffers)
+
 using namespace shoal;
 using actors::buffer;
 using actors::buffer_pool;
@@ -33,8 +35,6 @@ private:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(buffers)
 
 BOOST_AUTO_TEST_CASE(the_last_returned_buffer_is_reused_first) {
   buffer_pool pool;

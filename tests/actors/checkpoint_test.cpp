@@ -19,6 +19,8 @@
 
 namespace shoal::actors {
 
+BOOST_AUTO_TEST_SUITE(checkpoint)
+
 namespace fs = std::filesystem;
 namespace bdata = boost::unit_test::data;
 
@@ -227,8 +229,6 @@ const damage damages[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(checkpoint)
 
 BOOST_DATA_TEST_CASE(units_that_were_saved_are_loaded_bit_for_bit,
                      bdata::make({false, true}), tied) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(completions)
+
 using namespace shoal;
 
 namespace {
@@ -76,8 +78,6 @@ struct answer {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(completions)
 
 BOOST_AUTO_TEST_CASE(an_answer_that_was_not_sent_begins_again) {
   answer a("");

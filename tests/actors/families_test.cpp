@@ -15,6 +15,8 @@
 
 #include <algorithm>
 
+BOOST_AUTO_TEST_SUITE(families)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -143,8 +145,6 @@ trained train(std::size_t peers, const run_config& run) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(families)
 
 BOOST_DATA_TEST_CASE(a_run_of_any_family_travels_as_it_is, bdata::make(names()),
                      name) {

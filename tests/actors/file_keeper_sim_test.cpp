@@ -19,6 +19,8 @@
 
 #include <array>
 
+BOOST_AUTO_TEST_SUITE(file_keepers_in_simulated_time)
+
 using namespace shoal;
 using namespace shoal::actors;
 using core::blob_digest;
@@ -192,7 +194,7 @@ struct peer final : test::still_context, weights_owner {
 
   shoal_of_disks& all;
   const peer_id me;
-  ::disk store;
+  file_keepers_in_simulated_time::disk store;
   queue work;
   std::unique_ptr<file_keeper> keeper;
 };
@@ -375,8 +377,6 @@ outcome run(std::uint64_t seed, bool pledges) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(file_keepers_in_simulated_time)
 
 BOOST_AUTO_TEST_CASE(no_file_is_lost_and_each_comes_to_its_keepers) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {

@@ -6,6 +6,8 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+BOOST_AUTO_TEST_SUITE(gradient_copies_)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -40,8 +42,6 @@ std::size_t sent_to(const network& wire, std::size_t n) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(gradient_copies_)
 
 BOOST_DATA_TEST_CASE(a_follower_gets_the_gradients_of_replica_0,
                      bdata::xrange(8), seed) {

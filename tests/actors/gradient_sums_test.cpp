@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(gradient_sums_)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -39,8 +41,6 @@ island_place two_replicas() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(gradient_sums_)
 
 BOOST_DATA_TEST_CASE(units_are_summed_over_replicas_and_then_squared,
                      bdata::xrange(8), seed) {

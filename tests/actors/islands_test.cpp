@@ -9,6 +9,8 @@
 
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(islands)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -45,8 +47,6 @@ std::size_t count(const small_shoal::traffic& t, const char* kind) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(islands)
 
 BOOST_AUTO_TEST_CASE(each_island_trains_by_itself_on_its_own_samples) {
   two_islands s;

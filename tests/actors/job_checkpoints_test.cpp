@@ -17,11 +17,11 @@
 #include <ostream>
 #include <regex>
 
+BOOST_AUTO_TEST_SUITE(job_checkpoints)
+
 namespace bdata = boost::unit_test::data;
 namespace fs = std::filesystem;
 using namespace shoal::test;
-
-BOOST_AUTO_TEST_SUITE(job_checkpoints)
 
 /// What "[checkpoint] step N: wrote A of B units, C KiB" says: C, in bytes.
 double bytes_written(const shoal::test::small_shoal& s, std::size_t node,

@@ -13,10 +13,10 @@
 #include <map>
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(job_moves)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
-
-BOOST_AUTO_TEST_SUITE(job_moves)
 
 /// So much state that a step cannot move it, and steps enough to move it all.
 run_config long_run(run_config run) {

@@ -10,12 +10,12 @@
 
 #include <cmath>
 
+BOOST_AUTO_TEST_SUITE(job_parts)
+
 using namespace shoal;
 using namespace shoal::test;
 
 namespace event = core::job_event;
-
-BOOST_AUTO_TEST_SUITE(job_parts)
 
 // Evaluations.
 

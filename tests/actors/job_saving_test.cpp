@@ -4,12 +4,12 @@
 #include "actors/job/parts/job_saving.hpp"
 #include "actors/job_peer.hpp"
 
+BOOST_AUTO_TEST_SUITE(job_saves)
+
 using namespace shoal;
 using namespace shoal::test;
 
 namespace event = core::job_event;
-
-BOOST_AUTO_TEST_SUITE(job_saves)
 
 namespace {
 

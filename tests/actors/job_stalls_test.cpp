@@ -12,6 +12,8 @@
 #include <fstream>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(job_stalls)
+
 using namespace shoal;
 using namespace shoal::test;
 
@@ -212,8 +214,6 @@ constexpr nanoseconds one_verdict =
   core::stall_watch::budget_min + core::stall_watch::answer_max + second;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_stalls)
 
 BOOST_AUTO_TEST_CASE(nothing_is_asked_while_something_moves) {
   stalled_shoal s(2);

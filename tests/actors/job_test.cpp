@@ -15,10 +15,10 @@
 #include <cmath>
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(job)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
-
-BOOST_AUTO_TEST_SUITE(job)
 
 BOOST_AUTO_TEST_CASE(one_peer_trains_evaluates_and_saves) {
   const auto& r = alone(false);

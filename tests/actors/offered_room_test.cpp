@@ -10,6 +10,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace shoal::actors {
+namespace offered_room {
+
 namespace {
 
 constexpr std::uint64_t free_bytes = 1'000'000;
@@ -63,7 +65,9 @@ struct disk_node : test::still_context {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(offered_room, disk_node)
+} // namespace offered_room
+
+BOOST_FIXTURE_TEST_SUITE(offered_room, offered_room::disk_node)
 
 BOOST_AUTO_TEST_CASE(files_of_served_models_are_room_each_once) {
   const auto model = put_model(5000);

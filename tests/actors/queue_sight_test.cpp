@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(queue_sight)
+
 using namespace shoal;
 using actors::busy_for;
 
@@ -19,8 +21,6 @@ struct shown_queue : runtime::device_queue {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(queue_sight)
 
 BOOST_AUTO_TEST_CASE(a_job_is_blamed_for_its_own_work_and_for_nobodys) {
   constexpr core::job_id own = 7, other = 8, none = 0;

@@ -8,6 +8,8 @@
 
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(replay)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
 
@@ -61,8 +63,6 @@ void require_same_bits(const small_shoal& s, std::size_t peers,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(replay)
 
 /// A death and a return, at any message.
 BOOST_DATA_TEST_CASE(the_views_of_a_run_give_its_bits,

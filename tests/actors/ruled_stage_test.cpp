@@ -14,6 +14,8 @@
 #include <set>
 #include <utility>
 
+BOOST_AUTO_TEST_SUITE(ruled_stages)
+
 using namespace shoal;
 using namespace shoal::test;
 using core::rule_kind;
@@ -201,8 +203,6 @@ struct ruled_stage {
 const std::string pattern = "[a-c]{6}";
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(ruled_stages)
 
 BOOST_AUTO_TEST_CASE(a_row_waits_for_the_rule_of_its_text) {
   ruled_stage s;

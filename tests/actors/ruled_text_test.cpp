@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(ruled_texts)
+
 using namespace shoal;
 using namespace shoal::core::grammar;
 
@@ -33,8 +35,6 @@ std::string ambiguous(const std::string& end) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(ruled_texts)
 
 BOOST_AUTO_TEST_CASE(a_lost_text_is_complete_where_it_may_end) {
   const auto tokens = many_words();

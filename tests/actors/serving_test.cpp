@@ -19,6 +19,8 @@
 #include <cstdlib>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(serving)
+
 using namespace shoal;
 using namespace shoal::test;
 
@@ -189,8 +191,6 @@ struct watched {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving)
 
 BOOST_AUTO_TEST_CASE(two_stages_choose_the_token_of_one) {
   stages one({}), two({2});

@@ -6,6 +6,8 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+BOOST_AUTO_TEST_SUITE(step_losses_)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -47,8 +49,6 @@ void take(shoal_of_losses& s, std::size_t n, std::uint64_t step,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(step_losses_)
 
 BOOST_DATA_TEST_CASE(heads_and_their_followers_have_all, bdata::xrange(16),
                      seed) {

@@ -5,6 +5,8 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+BOOST_AUTO_TEST_SUITE(tied_gradients_)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
@@ -39,8 +41,6 @@ std::span<float> tied_of(reduction_peer& p, model::unit_index u) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(tied_gradients_)
 
 BOOST_DATA_TEST_CASE(the_sum_of_both_sides_is_at_both, bdata::xrange(16),
                      seed) {

@@ -5,6 +5,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(adamw)
+
 namespace {
 
 /// Some steps from random state; gradients of very different sizes.
@@ -27,8 +29,6 @@ outputs steps(kernels::backend& on, std::size_t P) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(adamw)
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference_and_threads_change_no_bit) {
   for (std::size_t P : {1, 15, 16, 17, 4099, 100003})

@@ -3,6 +3,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(add)
+
 namespace {
 
 outputs sum(kernels::backend& on, std::size_t T, std::size_t D) {
@@ -25,8 +27,6 @@ outputs both(kernels::backend& on, std::size_t P) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(add)
 
 BOOST_AUTO_TEST_CASE(both_get_the_sum_and_nothing_is_left) {
   for (std::size_t P : {0, 1, 15, 16, 513, 40000}) {

@@ -13,6 +13,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(attention)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -98,8 +100,6 @@ std::size_t peak_bytes() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(attention)
 
 BOOST_DATA_TEST_CASE(cpu_matches_reference, shapes, shape) {
   check_matches_reference(

@@ -3,6 +3,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(copy)
+
 namespace {
 
 /// The middle columns of one matrix are written to those of another.
@@ -19,8 +21,6 @@ outputs moved(kernels::backend& on, std::size_t T, std::size_t D) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(copy)
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference_and_threads_change_no_bit) {
   for (std::size_t T : {1, 3, 257})

@@ -10,6 +10,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(cross_entropy)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -39,8 +41,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cross_entropy)
 
 BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
   sweep([](const call& run) { check_matches_reference(run); });

@@ -3,6 +3,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(embedding)
+
 namespace {
 
 outputs gather_and_scatter(kernels::backend& on, std::size_t T, std::size_t V,
@@ -30,8 +32,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(embedding)
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference) {
   sweep([](const call& run) { check_equals_reference(run); });

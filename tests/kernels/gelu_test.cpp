@@ -17,6 +17,8 @@ static std::ostream& operator<<(std::ostream& out, gelu_form form) {
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(gelu)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -52,8 +54,6 @@ void sweep(gelu_form form, Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(gelu)
 
 BOOST_DATA_TEST_CASE(cpu_matches_reference, forms, form) {
   sweep(form, [](const call& run) { check_matches_reference(run); });

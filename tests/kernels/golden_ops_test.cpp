@@ -16,6 +16,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(golden_ops)
+
 namespace {
 
 using kernels::backend;
@@ -450,8 +452,6 @@ void check_case(const std::string& name) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(golden_ops)
 
 BOOST_DATA_TEST_CASE(every_backend_agrees_with_pytorch,
                      boost::unit_test::data::make(cases), name) {

@@ -6,6 +6,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(layernorm)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -46,8 +48,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(layernorm)
 
 BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
   sweep([](const call& run) { check_matches_reference(run); });

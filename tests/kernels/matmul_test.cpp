@@ -14,6 +14,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(matmul)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -112,8 +114,6 @@ outputs in_out_products(kernels::backend& on, const product& p,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(matmul)
 
 BOOST_DATA_TEST_CASE(a_turned_weight_with_bias_matches_reference, shapes,
                      shape) {

@@ -15,6 +15,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(packed_weight)
+
 namespace {
 
 using kernels::weight_type;
@@ -95,8 +97,6 @@ floats normal_values(std::size_t count, std::uint64_t seed) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(packed_weight)
 
 BOOST_DATA_TEST_CASE(cpu_packs_the_bits_of_reference, types, type) {
   using size = std::pair<std::size_t, std::size_t>;

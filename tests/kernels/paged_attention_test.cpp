@@ -10,6 +10,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(paged_attention)
+
 using kernels::attention_shape;
 using kernels::kv_type;
 using kernels::paged_rows;
@@ -129,8 +131,6 @@ floats as_floats(std::span<const std::byte> bytes) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(paged_attention)
 
 BOOST_DATA_TEST_CASE(cpu_matches_reference, types, type) {
   sweep(type, [](const call& run) { check_matches_reference(run); });

@@ -6,6 +6,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(peaks)
+
 namespace {
 
 using kernels::peak;
@@ -13,8 +15,6 @@ using kernels::peak_of_products;
 using kernels::weight_type;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(peaks)
 
 BOOST_AUTO_TEST_CASE(the_limit_is_that_of_the_path_that_runs) {
   for_each_backend([](kernels::backend& on) {

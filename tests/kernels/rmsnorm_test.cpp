@@ -7,6 +7,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(rmsnorm)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -50,8 +52,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(rmsnorm)
 
 BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
   sweep([](const call& run) { check_matches_reference(run); });

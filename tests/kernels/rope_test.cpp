@@ -6,6 +6,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(rope)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -31,8 +33,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(rope)
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference) {
   sweep([](const call& run) { check_equals_reference(run); });

@@ -9,10 +9,11 @@
 #include <numeric>
 #include <set>
 
-namespace bdata = boost::unit_test::data;
-
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(routing_suite)
+
+namespace bdata = boost::unit_test::data;
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -74,8 +75,6 @@ double balance_of(const routing& by, const std::vector<Scalar>& p) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(routing_suite)
 
 BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
   sweep([](const call& run) {

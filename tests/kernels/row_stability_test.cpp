@@ -17,6 +17,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(row_stability)
+
 namespace bdata = boost::unit_test::data;
 
 /// Queries, keys and values of a sequence.
@@ -194,8 +196,6 @@ void check_attention(const attention_shape& s, kv_type type,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(row_stability)
 
 BOOST_DATA_TEST_CASE(a_product_gives_a_row_the_same_bits, types* products, type,
                      shape) {

@@ -6,6 +6,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(sampling)
+
 namespace {
 
 using kernels::sampled_token;
@@ -30,8 +32,6 @@ std::set<int> ids_of(const std::vector<sampled_token>& tokens) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(sampling)
 
 BOOST_AUTO_TEST_CASE(temperature_0_takes_the_first_of_the_largest) {
   floats logits{1, 5, 5, 2};

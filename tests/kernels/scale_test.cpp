@@ -5,6 +5,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(scale)
+
 namespace {
 
 template <class Check>
@@ -30,8 +32,6 @@ outputs capped(kernels::backend& on, std::size_t T, std::size_t D) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(scale)
 
 BOOST_AUTO_TEST_CASE(a_factor_gives_the_bits_of_reference) {
   sweep([](auto T, auto D) {

@@ -5,6 +5,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(sum_of_squares)
+
 namespace {
 
 /// The double, as two floats that hold its halves exactly enough to compare
@@ -20,8 +22,6 @@ outputs squares(kernels::backend& on, std::size_t P) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(sum_of_squares)
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference_and_threads_change_no_bit) {
   for (std::size_t P : {0, 1, 7, 8, 9, 4095, 4096, 4097, 300007})

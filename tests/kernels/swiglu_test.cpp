@@ -4,6 +4,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(swiglu)
+
 namespace loops = kernels::reference::loops;
 
 namespace {
@@ -31,8 +33,6 @@ void sweep(Check check) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(swiglu)
 
 BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
   sweep([](const call& run) { check_matches_reference(run); });

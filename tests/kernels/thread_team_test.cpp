@@ -12,9 +12,9 @@
 
 namespace shoal::tests {
 
-using kernels::thread_team;
-
 BOOST_AUTO_TEST_SUITE(team)
+
+using kernels::thread_team;
 
 BOOST_AUTO_TEST_CASE(every_task_runs_once) {
   for (unsigned threads : {1u, 2u, 5u}) {

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+BOOST_AUTO_TEST_SUITE(cluster_field)
+
 using namespace shoal::sim;
 using namespace shoal::core;
 
@@ -21,8 +23,6 @@ double in_ms(nanoseconds t) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_field)
 
 BOOST_AUTO_TEST_CASE(a_cut_pair_is_listed_and_no_peer_is_expelled) {
   for (int n : {3, 4, 8, 20})

@@ -8,9 +8,9 @@
 
 #include <fstream>
 
-namespace fs = std::filesystem;
-
 BOOST_AUTO_TEST_SUITE(scratch)
+
+namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(files_of_a_killed_process_are_removed_by_the_next) {
   const shoal::test::scratch home("shoal-scratch-test");

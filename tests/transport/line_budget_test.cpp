@@ -8,9 +8,9 @@
 
 namespace shoal::transport {
 
-using namespace std::chrono_literals;
-
 BOOST_AUTO_TEST_SUITE(line_budgets)
+
+using namespace std::chrono_literals;
 
 BOOST_AUTO_TEST_CASE(few_lines_pass_as_they_are) {
   line_budget b({3, 1});

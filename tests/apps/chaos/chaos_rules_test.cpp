@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(chaos_figures)
+
 using namespace shoal::core;
 using namespace shoal::core::chaos;
 
@@ -49,8 +51,6 @@ view_of(epoch number, std::size_t members, const std::string& digest = "d") {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(chaos_figures)
 
 BOOST_AUTO_TEST_CASE(a_seed_gives_the_same_faults_again) {
   BOOST_TEST((faults(7, 4, 100) == faults(7, 4, 100)));

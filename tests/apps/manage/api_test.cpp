@@ -12,6 +12,8 @@
 
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(http_api)
+
 using namespace shoal;
 using json = nlohmann::ordered_json;
 
@@ -58,8 +60,6 @@ void check_types(const json& value) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(http_api)
 
 BOOST_AUTO_TEST_CASE(routes_and_operations_are_the_same) {
   api all;

@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace job_guards {
+
 using namespace shoal;
 
 namespace {
@@ -41,7 +43,9 @@ using jobs = std::vector<core::job_id>;
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(job_guards, node_with_clients)
+} // namespace job_guards
+
+BOOST_FIXTURE_TEST_SUITE(job_guards, job_guards::node_with_clients)
 
 BOOST_AUTO_TEST_CASE(a_job_ends_unless_it_is_released) {
   apps::job_guard(client, 7).release();

@@ -7,6 +7,8 @@
 
 #include <optional>
 
+namespace model_loads_of_clients {
+
 using namespace shoal::apps;
 using json = nlohmann::json;
 
@@ -30,7 +32,10 @@ struct loads_fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(model_loads_of_clients, loads_fixture)
+} // namespace model_loads_of_clients
+
+BOOST_FIXTURE_TEST_SUITE(model_loads_of_clients,
+                         model_loads_of_clients::loads_fixture)
 
 BOOST_AUTO_TEST_CASE(a_load_is_shown_from_its_begin_to_its_end) {
   BOOST_TEST(json::parse(loads->answer(false))

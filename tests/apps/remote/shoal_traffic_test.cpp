@@ -6,6 +6,8 @@
 
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(shoal_traffic_of)
+
 using namespace shoal::apps;
 using std::chrono::seconds;
 
@@ -38,8 +40,6 @@ between(const std::vector<flow>& all, const char* from, const char* to) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(shoal_traffic_of)
 
 BOOST_AUTO_TEST_CASE(pairs_of_other_peers_are_known_by_their_own_counts) {
   shoal_traffic t;

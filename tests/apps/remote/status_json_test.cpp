@@ -10,6 +10,8 @@
 
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(status_json)
+
 using namespace shoal::apps;
 
 namespace {
@@ -23,8 +25,6 @@ std::string tables_of(const std::string& text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(status_json)
 
 BOOST_AUTO_TEST_CASE(a_text_that_is_no_status_is_refused) {
   for (const char* text :

@@ -10,6 +10,8 @@
 #include <sstream>
 
 namespace shoal::apps {
+BOOST_AUTO_TEST_SUITE(ends)
+
 namespace {
 
 struct piped {
@@ -78,8 +80,6 @@ BOOST_AUTO_TEST_CASE(a_stalled_reader_costs_lines_but_no_time) {
   BOOST_TEST(left_out > 0);
   BOOST_TEST(whole + left_out == count);
 }
-
-BOOST_AUTO_TEST_SUITE(ends)
 
 BOOST_AUTO_TEST_CASE(the_end_does_not_wait_for_a_stalled_reader) {
   piped p;

@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(orderly_stop_tests)
+
 using namespace std::chrono_literals;
 using shoal::apps::orderly_stop;
 using action = orderly_stop::action;
@@ -14,8 +16,6 @@ const orderly_stop::clock::time_point begin{};
 const auto patience = orderly_stop::patience_min;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(orderly_stop_tests)
 
 BOOST_AUTO_TEST_CASE(a_run_that_is_not_asked_goes_on) {
   orderly_stop s;

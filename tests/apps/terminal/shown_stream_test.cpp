@@ -6,9 +6,9 @@
 
 #include <sstream>
 
-using shoal::apps::shown_stream;
-
 BOOST_AUTO_TEST_SUITE(shown_stream_tests)
+
+using shoal::apps::shown_stream;
 
 BOOST_AUTO_TEST_CASE(foreign_names_are_mended_and_lines_stay) {
   std::ostringstream out;

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(signal_order_tests)
+
 using namespace std::chrono_literals;
 using shoal::apps::signal_order;
 using meaning = signal_order::meaning;
@@ -12,8 +14,6 @@ namespace {
 const signal_order::clock::time_point begin{};
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(signal_order_tests)
 
 BOOST_AUTO_TEST_CASE(a_signal_that_arrives_twice_at_once_counts_once) {
   signal_order s;

@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+BOOST_AUTO_TEST_SUITE(slow_work_tests)
+
 using namespace std::chrono_literals;
 using shoal::apps::slow_work;
 
@@ -32,8 +34,6 @@ std::string written(bool terminal) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(slow_work_tests)
 
 BOOST_AUTO_TEST_CASE(a_log_gets_a_line_now_and_then) {
   BOOST_TEST(written(false)

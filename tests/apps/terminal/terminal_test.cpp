@@ -3,9 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace shoal::apps;
-
 BOOST_AUTO_TEST_SUITE(terminal)
+
+using namespace shoal::apps;
 
 BOOST_AUTO_TEST_CASE(a_page_overwrites_the_former_one) {
   BOOST_TEST(redraw("ab\n\ncd", {80, 24})

@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-using namespace shoal::apps;
-
 BOOST_AUTO_TEST_SUITE(top_cells)
+
+using namespace shoal::apps;
 
 BOOST_AUTO_TEST_CASE(wide_and_combining_characters_count_as_on_a_terminal) {
   BOOST_TEST(columns_of("") == 0);

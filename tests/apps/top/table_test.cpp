@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(top_table)
+
 using namespace shoal::apps;
 
 namespace {
@@ -34,8 +36,6 @@ std::string names(const table& t) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(top_table)
 
 BOOST_AUTO_TEST_CASE(cells_stand_below_their_headings) {
   const std::vector<std::string> expected{

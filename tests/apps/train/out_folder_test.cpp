@@ -16,6 +16,8 @@
 #include <set>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(out_folder_tests)
+
 namespace fs = std::filesystem;
 using namespace shoal;
 using apps::change_kind;
@@ -87,8 +89,6 @@ bool holds(const std::string& text, const std::string& part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(out_folder_tests)
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   apps::run_record r;

@@ -15,6 +15,8 @@ namespace bdata = boost::unit_test::data;
 
 namespace shoal::apps {
 
+BOOST_AUTO_TEST_SUITE(run_file)
+
 namespace {
 
 const char* const models[] = {
@@ -34,8 +36,6 @@ const char* const models[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(run_file)
 
 BOOST_DATA_TEST_CASE(any_family_is_read_again, bdata::make(models), text) {
   const auto run =

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <map>
 
+BOOST_AUTO_TEST_SUITE(fetcher)
+
 using namespace shoal;
 using apps::blob_source;
 using apps::checkpoint_fetcher;
@@ -124,8 +126,6 @@ struct full_disk final : blob_source {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(fetcher)
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_overtaken_while_waiting_is_left_out) {
   remote r;

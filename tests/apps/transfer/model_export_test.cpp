@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(model_export)
+
 namespace fs = std::filesystem;
 using shoal::apps::export_model;
 
@@ -49,8 +51,6 @@ struct folders {
 using names = std::set<std::string>;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(model_export)
 
 BOOST_AUTO_TEST_CASE(a_model_of_shards_takes_the_place_of_a_single_file) {
   folders f;

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <map>
 
+BOOST_AUTO_TEST_SUITE(model_upload)
+
 using namespace shoal;
 namespace fs = std::filesystem;
 
@@ -96,8 +98,6 @@ struct directory {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(model_upload)
 
 BOOST_AUTO_TEST_CASE(a_large_file_goes_in_parts_with_an_index) {
   directory d;

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(large_page_memory)
+
 using shoal::model::large_page_resource;
 using shoal::model::large_pages;
 namespace bdata = boost::unit_test::data;
@@ -37,8 +39,6 @@ std::string flags_of(const void* address) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(large_page_memory)
 
 BOOST_DATA_TEST_CASE(every_byte_can_be_used, bdata::make(sizes), bytes) {
   for (const std::size_t alignment : {std::size_t{16}, std::size_t{64}}) {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+BOOST_AUTO_TEST_SUITE(memory_spaces)
+
 using namespace shoal::model;
 
 namespace {
@@ -37,8 +39,6 @@ bool was_written(const aligned_buffer& buffer) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(memory_spaces)
 
 BOOST_AUTO_TEST_CASE(memory_is_the_hosts_unless_its_resource_says_more) {
   BOOST_TEST((aligned_buffer().space() == memory_space::host));

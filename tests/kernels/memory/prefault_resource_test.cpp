@@ -9,6 +9,8 @@
 #include <cstring>
 #include <span>
 
+BOOST_AUTO_TEST_SUITE(prefaulted_memory)
+
 using shoal::model::prefault_resource;
 using shoal::model::prefaulted_pages;
 namespace bdata = boost::unit_test::data;
@@ -19,8 +21,6 @@ constexpr std::size_t limit = prefault_resource::large_bytes;
 const std::size_t sizes[] = {1, 64, limit - 1, limit, limit + 1, 9 * limit + 5};
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(prefaulted_memory)
 
 BOOST_DATA_TEST_CASE(all_of_an_array_can_be_used, bdata::make(sizes), bytes) {
   void* held[3];

@@ -8,6 +8,8 @@
 #include <memory_resource>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(kept_arrays)
+
 using shoal::model::recycling_resource;
 
 namespace {
@@ -33,8 +35,6 @@ private:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(kept_arrays)
 
 BOOST_AUTO_TEST_CASE(an_array_of_the_same_size_is_used_again) {
   const auto below = std::make_shared<counted>();

@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace shoal::anthropic {
+BOOST_AUTO_TEST_SUITE(messages)
+
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -63,8 +65,6 @@ struct events {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(messages)
 
 BOOST_AUTO_TEST_CASE(fields_have_the_meaning_of_those_of_a_chat) {
   const messages_request r = good(with(

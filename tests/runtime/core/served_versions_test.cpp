@@ -5,9 +5,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_versions {
+
 using namespace shoal::tests;
 
-BOOST_FIXTURE_TEST_SUITE(cluster_versions, pair_of_nodes)
+} // namespace cluster_versions
+
+BOOST_FIXTURE_TEST_SUITE(cluster_versions, cluster_versions::pair_of_nodes)
 
 BOOST_AUTO_TEST_CASE(a_served_job_takes_newer_versions_beside_one_it_keeps) {
   begin(a);

@@ -7,6 +7,8 @@
 #include <functional>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(view_changes)
+
 namespace {
 
 /// Members a, b and c, and a job.
@@ -28,8 +30,6 @@ std::string after(const std::function<void(view&)>& change) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(view_changes)
 
 BOOST_AUTO_TEST_CASE(unchanged_values_are_not_reported) {
   BOOST_TEST(after([](view&) {}).empty());

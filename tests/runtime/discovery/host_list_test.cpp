@@ -10,9 +10,9 @@
 
 namespace shoal::runtime {
 
-using names = std::vector<std::string>;
-
 BOOST_AUTO_TEST_SUITE(host_lists)
+
+using names = std::vector<std::string>;
 
 BOOST_AUTO_TEST_CASE(slurm_lists_are_spread_out) {
   BOOST_TEST((parse_slurm_hosts("a") == names{"a"}));

@@ -10,6 +10,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(file)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -41,8 +43,6 @@ struct old_file {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(file)
 
 BOOST_FIXTURE_TEST_CASE(a_draft_takes_its_place_when_it_is_committed,
                         old_file) {

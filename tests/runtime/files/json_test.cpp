@@ -16,6 +16,8 @@
 
 #include <cstring>
 
+BOOST_AUTO_TEST_SUITE(json)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal::model;
 using namespace shoal::tests;
@@ -45,8 +47,6 @@ void refused(const result<Value>& got, std::string_view where) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(json)
 
 BOOST_AUTO_TEST_CASE(depth_is_that_of_lists_and_objects_outside_of_texts) {
   BOOST_TEST(!nests_too_deep(lists(json_depth_max)));

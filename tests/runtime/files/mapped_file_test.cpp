@@ -8,6 +8,8 @@
 
 #include <csignal>
 
+BOOST_AUTO_TEST_SUITE(mapped_files)
+
 using namespace shoal::model;
 using namespace shoal::tests;
 
@@ -47,8 +49,6 @@ char touch(const mapped_file& file, std::size_t at) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(mapped_files)
 
 BOOST_AUTO_TEST_CASE(bytes_are_those_of_the_file) {
   temporary_folder folder;

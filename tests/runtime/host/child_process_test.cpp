@@ -10,6 +10,8 @@
 #include <csignal>
 #include <optional>
 
+BOOST_AUTO_TEST_SUITE(child_processes)
+
 using shoal::runtime::child_process;
 using shoal::runtime::how_it_ended;
 
@@ -29,8 +31,6 @@ bool is_child(pid_t pid) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(child_processes)
 
 BOOST_AUTO_TEST_CASE(the_exit_code_is_what_work_returns) {
   child_process child = child_process::fork([] { return 3; });

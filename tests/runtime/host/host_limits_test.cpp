@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+namespace limits_of_the_host {
+
 using namespace shoal::runtime;
 namespace fs = std::filesystem;
 
@@ -39,7 +41,9 @@ struct groups {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(limits_of_the_host, groups)
+} // namespace limits_of_the_host
+
+BOOST_FIXTURE_TEST_SUITE(limits_of_the_host, limits_of_the_host::groups)
 
 BOOST_AUTO_TEST_CASE(the_tightest_group_above_counts) {
   put("fs/a/cpu.max", "max 100000\n");

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(memory_keeper_suite)
+
 namespace fs = std::filesystem;
 using shoal::runtime::memory_keeper;
 
@@ -30,8 +32,6 @@ std::string first_line(const fs::path& file) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(memory_keeper_suite)
 
 BOOST_AUTO_TEST_CASE(it_holds_no_descriptors_and_ends_when_told) {
   pid_t pid = 0;

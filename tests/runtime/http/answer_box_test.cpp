@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace answers {
+
 using namespace shoal::runtime;
 
 namespace {
@@ -32,7 +34,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(answers, fixture)
+} // namespace answers
+
+BOOST_FIXTURE_TEST_SUITE(answers, answers::fixture)
 
 BOOST_AUTO_TEST_CASE(a_whole_answer_is_taken_at_once) {
   const auto box = make();

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace http_clients {
+
 using namespace shoal::runtime;
 using namespace shoal::test;
 using namespace std::chrono_literals;
@@ -26,7 +28,9 @@ std::size_t write_until(http_exchange& e, http_write state) {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(http_clients, http_fixture)
+} // namespace http_clients
+
+BOOST_FIXTURE_TEST_SUITE(http_clients, http_clients::http_fixture)
 
 BOOST_DATA_TEST_CASE(a_client_that_leaves_is_reported_at_once,
                      data::make({0, 1, 2, 3, 4, 5}), how) {

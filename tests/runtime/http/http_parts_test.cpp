@@ -10,6 +10,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(http_parts)
+
 using namespace shoal::runtime;
 using namespace std::chrono_literals;
 
@@ -50,8 +52,6 @@ unsigned status(const std::optional<shoal::openai::api_error>& error) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(http_parts)
 
 BOOST_AUTO_TEST_CASE(an_address_to_listen_on_is_numeric) {
   const auto shown = [](const std::string& text) {

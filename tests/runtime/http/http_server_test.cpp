@@ -6,11 +6,15 @@
 
 #include <thread>
 
+namespace http_requests {
+
 using namespace shoal::runtime;
 using namespace shoal::test;
 using namespace std::chrono_literals;
 
-BOOST_FIXTURE_TEST_SUITE(http_requests, http_fixture)
+} // namespace http_requests
+
+BOOST_FIXTURE_TEST_SUITE(http_requests, http_requests::http_fixture)
 
 BOOST_AUTO_TEST_CASE(a_connection_takes_request_after_request) {
   start();

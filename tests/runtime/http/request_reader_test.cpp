@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(reading_requests)
+
 using namespace shoal::runtime;
 using step = request_reader::step;
 namespace data = boost::unit_test::data;
@@ -158,8 +160,6 @@ const wrong wrongs[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(reading_requests)
 
 BOOST_AUTO_TEST_CASE(a_request_has_its_parts) {
   const auto out = read("POST /v1/a%2Fb?x=1&y HTTP/1.1\r\n" + host

@@ -7,6 +7,8 @@
 #include <optional>
 
 namespace shoal::hub {
+BOOST_AUTO_TEST_SUITE(download_rooms)
+
 namespace {
 
 struct disk {
@@ -24,8 +26,6 @@ struct disk {
 constexpr std::uint64_t mebi = std::uint64_t{1} << 20;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(download_rooms)
 
 BOOST_AUTO_TEST_CASE(of_two_downloads_the_second_one_gets_what_is_left) {
   disk d{100 * mebi, {}};

@@ -7,6 +7,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace shoal::hub {
+BOOST_AUTO_TEST_SUITE(hub_caches)
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,8 +41,6 @@ bool go_on(std::uint64_t) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(hub_caches)
 
 BOOST_FIXTURE_TEST_CASE(a_snapshot_links_to_blobs, fresh_cache) {
   BOOST_REQUIRE(bool(model::write_file(cache.blob(hello_hash), "hello\n")));

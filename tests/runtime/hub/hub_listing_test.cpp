@@ -5,6 +5,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace shoal::hub {
+BOOST_AUTO_TEST_SUITE(hub_listings)
+
 namespace {
 
 const std::string commit(40, 'c');
@@ -24,8 +26,6 @@ std::string hash_of(hash_kind kind, std::string_view text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(hub_listings)
 
 BOOST_AUTO_TEST_CASE(a_file_has_the_hash_of_its_bytes_not_of_its_pointer) {
   const auto all = parse(R"({"rfilename": "config.json", "size": 3,

@@ -10,6 +10,8 @@
 #include <map>
 
 namespace shoal::hub {
+BOOST_AUTO_TEST_SUITE(hub_settings_)
+
 namespace {
 
 using variables = std::map<std::string, std::string>;
@@ -27,8 +29,6 @@ std::string cache_of(const variables& set) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(hub_settings_)
 
 BOOST_AUTO_TEST_CASE(the_more_specific_variable_says_where_the_cache_is) {
   variables set{{"HOME", "/none"}};

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(kept_folder)
+
 using namespace shoal::runtime;
 namespace fs = std::filesystem;
 
@@ -29,8 +31,6 @@ struct temporary {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(kept_folder)
 
 BOOST_AUTO_TEST_CASE(a_new_folder_has_its_note_and_is_in_use) {
   const temporary t;

@@ -15,6 +15,8 @@
 #include <fstream>
 #include <optional>
 
+BOOST_AUTO_TEST_SUITE(stale_files)
+
 using namespace shoal::runtime;
 namespace fs = std::filesystem;
 
@@ -78,8 +80,6 @@ std::string dead_pid() {
 using paths = std::vector<fs::path>;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(stale_files)
 
 BOOST_AUTO_TEST_CASE(nothing_is_found_where_nothing_is) {
   const world w;

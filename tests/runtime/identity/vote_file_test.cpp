@@ -12,6 +12,8 @@
 
 namespace shoal::runtime {
 
+namespace vote_files {
+
 namespace cl = core::cluster;
 namespace fs = std::filesystem;
 
@@ -85,7 +87,9 @@ struct fixture : tests::swarm {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(vote_files, fixture)
+} // namespace vote_files
+
+BOOST_FIXTURE_TEST_SUITE(vote_files, vote_files::fixture)
 
 BOOST_AUTO_TEST_CASE(an_empty_directory_has_no_history) {
   auto history = vote_file(disk).load();

@@ -9,6 +9,8 @@
 
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(link_probes)
+
 using namespace shoal;
 using namespace shoal::test;
 using namespace std::chrono_literals;
@@ -101,8 +103,6 @@ struct probing {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(link_probes)
 
 BOOST_AUTO_TEST_CASE(a_probe_measures_latency_and_bandwidth_once) {
   probing w(2, 1);

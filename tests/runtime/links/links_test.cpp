@@ -11,6 +11,8 @@
 #include <random>
 #include <thread>
 
+BOOST_AUTO_TEST_SUITE(links)
+
 using namespace shoal;
 using namespace shoal::test;
 using namespace std::chrono_literals;
@@ -134,8 +136,6 @@ std::string fabric_used(host& at) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(links)
 
 BOOST_AUTO_TEST_CASE(the_best_fabric_carries_whatever_comes_first) {
   world w(2);

@@ -8,6 +8,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(golden_files)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::model;
@@ -65,8 +67,6 @@ double check_norms(const golden_model& g, std::size_t step, double tolerance) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(golden_files)
 
 BOOST_DATA_TEST_CASE(logits_are_those_of_transformers, bdata::make(all_models),
                      name) {

@@ -11,6 +11,8 @@
 #include <bit>
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(passes)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::model;
@@ -216,8 +218,6 @@ in_order(const std::vector<unit_index>& blocks, const points& of_each) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(passes)
 
 BOOST_DATA_TEST_CASE(a_pass_may_rest_between_any_segments,
                      bdata::make(family_names()) * bdata::make({false, true}),

@@ -11,6 +11,8 @@
 #include <bit>
 #include <cmath>
 
+BOOST_AUTO_TEST_SUITE(stage_model_suite)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::model;
@@ -132,8 +134,6 @@ void check_differences(model_config config) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(stage_model_suite)
 
 BOOST_DATA_TEST_CASE(cutting_into_stages_changes_no_bit,
                      bdata::make({false, true}), tied) {

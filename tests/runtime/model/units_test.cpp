@@ -12,6 +12,8 @@
 #include <numeric>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(units)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::model;
@@ -54,8 +56,6 @@ void check_layout(const model_config& config) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(units)
 
 BOOST_DATA_TEST_CASE(every_tensor_is_in_one_unit_once,
                      bdata::make({false, true}), tied) {

@@ -9,6 +9,8 @@
 #include <string>
 
 namespace shoal::tests {
+BOOST_AUTO_TEST_SUITE(cluster_shells)
+
 namespace {
 
 using list = std::vector<std::string>;
@@ -98,8 +100,6 @@ struct world {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_shells)
 
 BOOST_AUTO_TEST_CASE(a_view_is_stored_before_the_node_hears_of_it) {
   world w;

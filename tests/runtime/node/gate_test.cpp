@@ -10,6 +10,8 @@
 #include <utility>
 
 namespace shoal::runtime {
+BOOST_AUTO_TEST_SUITE(gates)
+
 namespace {
 
 core::peer_id peer(std::uint8_t n) {
@@ -70,8 +72,6 @@ std::vector<envelope> all_kinds(std::index_sequence<Kind...>) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(gates)
 
 BOOST_AUTO_TEST_CASE(messages_that_make_a_view_pass_from_all_peers) {
   world w;

@@ -13,6 +13,8 @@
 #include <future>
 
 namespace shoal::runtime {
+BOOST_AUTO_TEST_SUITE(meshes)
+
 namespace {
 
 namespace tls = transport::tls;
@@ -111,8 +113,6 @@ paired_address address_of(const core::peer_id& peer) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(meshes)
 
 BOOST_AUTO_TEST_CASE(a_paired_address_of_another_peer_is_not_used) {
   world w;

@@ -12,6 +12,8 @@
 #include <functional>
 
 namespace shoal::tests {
+BOOST_AUTO_TEST_SUITE(node_wirings)
+
 namespace {
 
 namespace cl = core::cluster;
@@ -176,8 +178,6 @@ struct world {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(node_wirings)
 
 BOOST_AUTO_TEST_CASE(the_first_view_starts_the_actors_of_roles) {
   world w;

@@ -8,6 +8,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(others)
+
 namespace {
 
 core::member peer(std::uint8_t number, const char* name) {
@@ -23,8 +25,6 @@ bool says(const std::string& text, const char* part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(others)
 
 BOOST_AUTO_TEST_CASE(a_peer_is_meant_by_name_address_host_or_id) {
   core::view v;

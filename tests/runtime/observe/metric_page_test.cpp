@@ -5,6 +5,8 @@
 
 #include <array>
 
+BOOST_AUTO_TEST_SUITE(metric_pages)
+
 using namespace shoal::runtime;
 
 namespace {
@@ -14,8 +16,6 @@ bool has(const std::string& text, const std::string& line) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(metric_pages)
 
 BOOST_AUTO_TEST_CASE(a_family_is_one_block_whatever_comes_between) {
   constexpr metric_kind a{"shoal_a_total", metric_type::counter, "of a", "of"};

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+BOOST_AUTO_TEST_SUITE(metrics)
+
 using namespace shoal::runtime;
 
 namespace {
@@ -49,8 +51,6 @@ std::vector<std::string> records(const std::string& file) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(metrics)
 
 // RFC 3720, B.4.
 BOOST_AUTO_TEST_CASE(crc32c_gives_the_known_values) {

@@ -7,10 +7,10 @@
 
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(last_lines)
+
 using shoal::runtime::recent_lines;
 using json = nlohmann::json;
-
-BOOST_AUTO_TEST_SUITE(last_lines)
 
 BOOST_AUTO_TEST_CASE(the_last_are_given_and_then_only_new_ones) {
   recent_lines lines;

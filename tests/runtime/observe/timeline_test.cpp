@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(timelines)
+
 using namespace shoal::runtime;
 using nlohmann::json;
 
@@ -41,8 +43,6 @@ std::vector<json> told(const std::vector<json>& all) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(timelines)
 
 BOOST_AUTO_TEST_CASE(spans_are_in_the_file_while_they_last) {
   shoal::test::folder f;

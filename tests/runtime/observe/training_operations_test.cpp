@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace shoal::runtime {
+BOOST_AUTO_TEST_SUITE(training_operations_)
+
 namespace {
 
 model::unit_state small_unit() {
@@ -33,8 +35,6 @@ bool same(std::span<const float> a, std::span<const float> b) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(training_operations_)
 
 BOOST_AUTO_TEST_CASE(units_begin_and_change_as_by_the_functions_of_the_model) {
   auto device = kernels::make_reference_backend();

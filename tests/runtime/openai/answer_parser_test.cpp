@@ -7,6 +7,8 @@
 
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(answer_parsers)
+
 using namespace shoal::openai;
 namespace data = boost::unit_test::data;
 
@@ -117,8 +119,6 @@ const example examples[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(answer_parsers)
 
 BOOST_DATA_TEST_CASE(pieces_make_no_difference, data::make(examples), e) {
   const std::string text = e.text;

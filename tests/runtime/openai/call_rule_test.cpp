@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(call_rules_of_tools)
+
 using namespace shoal;
 using namespace shoal::openai;
 
@@ -113,8 +115,6 @@ const std::string two_functions =
   R"({"type":"function","function":{"name":"g"}}])";
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(call_rules_of_tools)
 
 BOOST_AUTO_TEST_CASE(forced_calls_have_the_form_of_the_family) {
   for (const family& f : families)

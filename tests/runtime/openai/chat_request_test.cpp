@@ -11,6 +11,8 @@
 #include <ostream>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(chat_requests)
+
 using namespace shoal::openai;
 namespace data = boost::unit_test::data;
 using json = nlohmann::ordered_json;
@@ -115,8 +117,6 @@ const mistake fields_of[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(chat_requests)
 
 BOOST_DATA_TEST_CASE(mistakes_of_messages_name_their_place,
                      data::make(mistakes), m) {

@@ -8,6 +8,8 @@
 #include <ostream>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(completion_requests)
+
 using namespace shoal::openai;
 namespace data = boost::unit_test::data;
 
@@ -217,8 +219,6 @@ const mistake prompts[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(completion_requests)
 
 BOOST_AUTO_TEST_CASE(a_body_without_options_has_the_defaults) {
   const auto r = good(R"({"prompt":"Once"})");

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+BOOST_AUTO_TEST_SUITE(completion_responses)
+
 using namespace shoal::openai;
 
 namespace {
@@ -17,6 +19,8 @@ completion_choice
 choice(std::string text, finish_reason finish = finish_reason::none) {
   return {.index = 0,
           .text = std::move(text),
+          .reasoning = {},
+          .calls = {},
           .logprobs = std::nullopt,
           .finish = finish,
           .prompt_token_ids = std::nullopt,
@@ -24,8 +28,6 @@ choice(std::string text, finish_reason finish = finish_reason::none) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(completion_responses)
 
 BOOST_AUTO_TEST_CASE(a_completion_has_choices_and_usage) {
   auto second = choice("b", finish_reason::length);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+BOOST_AUTO_TEST_SUITE(embeddings)
+
 using namespace shoal::openai;
 
 namespace {
@@ -41,8 +43,6 @@ std::string written(std::vector<float> values, bool base64) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(embeddings)
 
 BOOST_AUTO_TEST_CASE(input_has_four_forms) {
   using ids = std::vector<token_id>;

@@ -10,6 +10,8 @@
 
 #include <chrono>
 
+BOOST_AUTO_TEST_SUITE(output_rules)
+
 using namespace shoal;
 using namespace shoal::openai;
 using core::rule_kind;
@@ -43,8 +45,6 @@ bool allows(const core::text_rule& rule, const std::string& text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(output_rules)
 
 BOOST_AUTO_TEST_CASE(each_field_says_the_same_for_chats_and_completions) {
   const struct {

@@ -6,9 +6,9 @@
 
 namespace shoal::runtime {
 
-using core::blob_digest;
-
 BOOST_AUTO_TEST_SUITE(claims_of_clients)
+
+using core::blob_digest;
 
 BOOST_AUTO_TEST_CASE(a_claim_ends_with_the_view_that_lists_its_job) {
   claimed_blobs claims;

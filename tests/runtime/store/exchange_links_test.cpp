@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(exchange_by_links)
+
 using namespace shoal;
 using namespace shoal::tests;
 
@@ -15,8 +17,6 @@ constexpr std::size_t piece = blob_exchange::piece_bytes;
 constexpr std::size_t chunk = blob_exchange::chunk_bytes;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(exchange_by_links)
 
 BOOST_AUTO_TEST_CASE(blobs_of_any_size_arrive) {
   for (const std::size_t bytes :

@@ -10,13 +10,13 @@
 #include <fstream>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(exchange)
+
 using namespace shoal;
 using namespace shoal::runtime;
 using core::blob_digest;
 using core::peer_id;
 using namespace shoal::tests;
-
-BOOST_AUTO_TEST_SUITE(exchange)
 
 BOOST_AUTO_TEST_CASE(blobs_of_any_size_arrive) {
   constexpr std::size_t chunk = blob_exchange::chunk_bytes;

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(pledges)
+
 using namespace shoal::runtime;
 using shoal::core::blob_digest;
 
@@ -13,8 +15,6 @@ bool none_ended(shoal::core::job_id) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(pledges)
 
 BOOST_AUTO_TEST_CASE(a_pledge_ends) {
   held_blobs held;

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(blob_store)
+
 using namespace shoal::runtime;
 using shoal::core::blob_digest;
 using shoal::core::to_hex;
@@ -65,8 +67,6 @@ private:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(blob_store)
 
 // FIPS 180-2, appendix B.
 BOOST_AUTO_TEST_CASE(digests_are_sha_256) {

@@ -8,9 +8,9 @@
 
 namespace shoal::runtime {
 
-namespace cl = core::cluster;
-
 BOOST_AUTO_TEST_SUITE(codec_of_messages)
+
+namespace cl = core::cluster;
 
 BOOST_AUTO_TEST_CASE(every_message_comes_back_as_it_was) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {

@@ -15,6 +15,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(fields_of_structs)
+
 namespace {
 
 namespace cl = core::cluster;
@@ -102,8 +104,6 @@ void compare_kinds(const std::array<const char*, N>& kinds) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(fields_of_structs)
 
 BOOST_AUTO_TEST_CASE(views_name_all_their_fields) {
   compare<core::member_id, wire::MemberId>();

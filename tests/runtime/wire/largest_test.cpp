@@ -9,6 +9,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(largest)
+
 using namespace core;
 namespace cl = core::cluster;
 
@@ -104,8 +106,6 @@ void fits(const member_parts& m) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(largest)
 
 BOOST_AUTO_TEST_CASE(a_view_of_all_members_with_a_job_on_each_fits) {
   view v = largest_view();

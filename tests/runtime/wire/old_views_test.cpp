@@ -7,6 +7,8 @@
 
 namespace shoal::runtime::codec {
 
+BOOST_AUTO_TEST_SUITE(old_views)
+
 /// As it was written before jobs had islands: the fields of the only place
 /// beside that of the job.
 static std::string
@@ -17,8 +19,6 @@ written_before_islands(core::job_id job, const core::island_place& place) {
   of_job.set_job(job);
   return of_job.SerializeAsString() + fields.SerializeAsString();
 }
-
-BOOST_AUTO_TEST_SUITE(old_views)
 
 BOOST_AUTO_TEST_CASE(an_assignment_from_before_islands_is_one_island) {
   std::size_t read = 0;

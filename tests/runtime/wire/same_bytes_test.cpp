@@ -17,6 +17,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(same_bytes)
+
 namespace cl = core::cluster;
 using tests::random_message;
 
@@ -114,8 +116,6 @@ core::view view_of(std::uint64_t seed) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(same_bytes)
 
 BOOST_AUTO_TEST_CASE(of_clusters_messages) {
   BOOST_TEST(encoded(0, random_message::cluster_kinds) == "c9e1bf885a11a899");

@@ -11,6 +11,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(wild_plans)
+
 namespace cl = core::cluster;
 
 /// As it comes from another peer.
@@ -43,8 +45,6 @@ static void plan(core::view v) {
   v.previous = p.jobs;
   BOOST_TEST((sent(v) == v));
 }
-
-BOOST_AUTO_TEST_SUITE(wild_plans)
 
 BOOST_AUTO_TEST_CASE(any_view_that_is_read_can_be_planned) {
   for (std::uint64_t seed = 1; seed <= 600; ++seed)

@@ -12,6 +12,8 @@
 #include <vector>
 
 namespace shoal::runtime {
+BOOST_AUTO_TEST_SUITE(cut_calls)
+
 namespace {
 
 using namespace kernels;
@@ -71,8 +73,6 @@ floats joined(std::initializer_list<floats> all) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cut_calls)
 
 BOOST_AUTO_TEST_CASE(products_are_cut_by_columns) {
   constexpr std::size_t t = 37, i = 200, o = 330;

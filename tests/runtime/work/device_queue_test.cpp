@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-using namespace shoal;
-
 BOOST_AUTO_TEST_SUITE(device_queue)
+
+using namespace shoal;
 
 BOOST_AUTO_TEST_CASE(work_runs_in_order_and_done_follows_it) {
   std::vector<int> seen;

@@ -3,10 +3,10 @@
 #include "tests/conformance/fixture.hpp"
 #include "transport/introduced/address.hpp"
 
+BOOST_AUTO_TEST_SUITE(introduced_address)
+
 using namespace shoal::transport;
 using shoal::transport::conformance::pattern;
-
-BOOST_AUTO_TEST_SUITE(introduced_address)
 
 BOOST_AUTO_TEST_CASE(a_formatted_address_parses_back) {
   introduced::node_address a;

@@ -9,6 +9,8 @@
 
 #include <latch>
 
+BOOST_AUTO_TEST_SUITE(introduced_silence)
+
 using namespace shoal::transport;
 using namespace std::chrono_literals;
 
@@ -54,8 +56,6 @@ public:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(introduced_silence)
 
 BOOST_AUTO_TEST_CASE(it_is_asked_and_answers_by_taking) {
   introduced::commands queue(4, {});

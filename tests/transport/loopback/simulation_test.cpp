@@ -9,6 +9,8 @@
 #include <string>
 
 namespace shoal::transport::loopback {
+BOOST_AUTO_TEST_SUITE(simulation)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,8 +95,6 @@ std::string history(std::uint64_t seed) {
   p.net.run_until(3s);
   return p.da.text + p.db.text;
 }
-
-BOOST_AUTO_TEST_SUITE(simulation)
 
 BOOST_AUTO_TEST_CASE(one_seed_gives_one_history) {
   BOOST_TEST(history(1) == history(1));

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(shm_exposed_processes)
+
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
@@ -120,8 +122,6 @@ std::pair<std::size_t, std::size_t> holdings() {
 } // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(child_entry);
-
-BOOST_AUTO_TEST_SUITE(shm_exposed_processes)
 
 // What it has exposed stays readable: the read ends whole, or not at all.
 BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_of_a_read_ends_it_once) {

@@ -16,6 +16,8 @@
 #include <limits>
 #include <new>
 
+BOOST_AUTO_TEST_SUITE(shm_liar)
+
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
@@ -147,8 +149,6 @@ void refused(liar& l, const shm::frame& f) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(shm_liar)
 
 BOOST_AUTO_TEST_CASE(exposed_bytes_are_read) {
   liar l;

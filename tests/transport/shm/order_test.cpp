@@ -7,6 +7,8 @@
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/layout.hpp"
 
+BOOST_AUTO_TEST_SUITE(shm_order)
+
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
@@ -65,8 +67,6 @@ struct three {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(shm_order)
 
 // With one line left before the end of the ring, no part of a transfer fits.
 BOOST_AUTO_TEST_CASE(a_cancel_before_the_first_byte_begins_nothing) {

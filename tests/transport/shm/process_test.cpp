@@ -16,6 +16,8 @@
 #include <csignal>
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(shm_processes)
+
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
@@ -138,8 +140,6 @@ struct survivor {
 } // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(child_entry);
-
-BOOST_AUTO_TEST_SUITE(shm_processes)
 
 BOOST_AUTO_TEST_CASE(an_idle_peer_that_is_killed_is_down_and_may_return) {
   survivor s;

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(shm_ring)
+
 using namespace shoal::transport::shm;
 using result = ring_reader::result;
 
@@ -26,8 +28,6 @@ struct sent {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(shm_ring)
 
 // Any mixture of writing and reading, in a ring that is often full.
 BOOST_AUTO_TEST_CASE(frames_come_out_as_they_went_in) {

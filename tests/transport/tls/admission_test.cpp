@@ -8,6 +8,8 @@
 #include <set>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(admissions)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,8 +25,6 @@ admission_limits small() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(admissions)
 
 BOOST_AUTO_TEST_CASE(an_address_over_its_share_pushes_out_its_own) {
   admission a(small());

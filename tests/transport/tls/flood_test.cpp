@@ -10,6 +10,8 @@
 #include <atomic>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(tls_floods)
+
 namespace {
 
 /// Enough that no loop which ends only when the socket is empty ends soon.
@@ -141,8 +143,6 @@ buffer control_frame(std::string_view text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(tls_floods)
 
 BOOST_AUTO_TEST_CASE(a_message_of_tls_before_the_proof_ends_the_connection) {
   host h;

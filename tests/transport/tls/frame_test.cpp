@@ -7,6 +7,8 @@
 #include <cstring>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(frame)
+
 namespace {
 
 /// Records its calls, and posts memory for all that is announced.
@@ -93,8 +95,6 @@ buffer conversation() {
   append_bulk_end(b, 5, 88);
   return b;
 }
-
-BOOST_AUTO_TEST_SUITE(frame)
 
 BOOST_AUTO_TEST_CASE(frames_are_read_however_the_bytes_are_cut) {
   const char* const expected = "header 0 plan 1 link 2 sequence 3 bytes 10\n"

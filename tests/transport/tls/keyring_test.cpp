@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(keyrings)
+
 namespace {
 
 const exporter binding{1, 2, 3};
@@ -28,8 +30,6 @@ judgement ask(const peer_id& id, std::uint8_t key,
                make_proof({key}, binding, side::dialler, id, {role, 77, 0}),
                now);
 }
-
-BOOST_AUTO_TEST_SUITE(keyrings)
 
 BOOST_AUTO_TEST_CASE(current_and_pending_keys_are_for_everybody) {
   for (std::uint8_t key : {1, 2}) {

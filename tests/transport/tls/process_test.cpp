@@ -5,6 +5,8 @@
 #include "tests/conformance/process.hpp"
 #include "transport/tls/fabric.hpp"
 
+BOOST_AUTO_TEST_SUITE(tls_processes)
+
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
@@ -92,8 +94,6 @@ struct survivor {
 } // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(child_entry);
-
-BOOST_AUTO_TEST_SUITE(tls_processes)
 
 BOOST_AUTO_TEST_CASE(a_receiver_killed_in_the_middle_ends_every_send) {
   const auto sent = pattern(bulk_bytes, 1);

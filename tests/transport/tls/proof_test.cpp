@@ -7,6 +7,8 @@
 #include <string>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(proof)
+
 namespace {
 
 template <class Bytes>
@@ -18,8 +20,6 @@ std::string hex(const Bytes& bytes) {
   }
   return text;
 }
-
-BOOST_AUTO_TEST_SUITE(proof)
 
 // RFC 8032, section 7.1, test 1; its hash by sha256sum.
 BOOST_AUTO_TEST_CASE(a_private_key_is_the_seed_of_rfc_8032) {

@@ -11,9 +11,9 @@
 #include <optional>
 
 namespace shoal::transport::tls {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(tls_strangers)
+
+namespace {
 
 BOOST_AUTO_TEST_CASE(another_cluster_key_is_refused_by_both) {
   host h;

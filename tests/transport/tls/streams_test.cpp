@@ -17,6 +17,8 @@
 #include <utility>
 
 namespace shoal::transport::tls {
+BOOST_AUTO_TEST_SUITE(tls_streams)
+
 namespace {
 
 using namespace conformance;
@@ -165,8 +167,6 @@ struct pair_of {
 };
 
 constexpr std::size_t some = 1 << 20;
-
-BOOST_AUTO_TEST_SUITE(tls_streams)
 
 // From either end: b cannot dial, and asks a for a stream.
 BOOST_AUTO_TEST_CASE(messages_pass_while_bulk_is_held_up) {

@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_agreement {
+
 using namespace shoal::core;
 using namespace shoal::core::cluster;
 
@@ -57,7 +59,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_agreement, fixture)
+} // namespace cluster_agreement
+
+BOOST_FIXTURE_TEST_SUITE(cluster_agreement, cluster_agreement::fixture)
 
 BOOST_AUTO_TEST_CASE(each_ballot_in_vain_doubles_the_next_up_to_a_limit) {
   nanoseconds now = ms;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
+#include "tests/runtime/core/cluster/cluster_local.hpp"
 
 #include <deque>
 #include <memory>
@@ -10,8 +11,6 @@ namespace shoal::tests {
 
 using namespace shoal::core;
 using namespace shoal::core::cluster;
-
-inline constexpr nanoseconds ms = 1'000'000;
 
 inline shoal_id name(const view& v, std::uint64_t salt) {
   shoal_id id{};
@@ -25,12 +24,6 @@ inline key_digest digest(const cluster_key& key) {
   key_digest d = key;
   d.back() ^= 0x5a;
   return d;
-}
-
-inline peer_id peer(std::uint8_t n) {
-  peer_id id{};
-  id[0] = n;
-  return id;
 }
 
 /// A core with its disk and what it said.

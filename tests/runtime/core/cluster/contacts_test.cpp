@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(cluster_contacts)
+
 using namespace shoal::tests;
 
 namespace {
@@ -15,8 +17,6 @@ hello from_address(const std::string& address) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_contacts)
 
 BOOST_AUTO_TEST_CASE(a_contact_that_goes_leaves_its_addresses) {
   contacts c;

@@ -4,9 +4,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_copies {
+
 using namespace shoal::tests;
 
-BOOST_FIXTURE_TEST_SUITE(cluster_copies, pair_of_nodes)
+} // namespace cluster_copies
+
+BOOST_FIXTURE_TEST_SUITE(cluster_copies, cluster_copies::pair_of_nodes)
 
 BOOST_AUTO_TEST_CASE(a_copy_of_a_peer_decides_nothing_while_it_is_doubted) {
   begin(a);

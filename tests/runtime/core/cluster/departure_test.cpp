@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_departure {
+
 using namespace shoal::tests;
 
 namespace {
@@ -20,7 +22,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_departure, fixture)
+} // namespace cluster_departure
+
+BOOST_FIXTURE_TEST_SUITE(cluster_departure, cluster_departure::fixture)
 
 BOOST_AUTO_TEST_CASE(a_leaver_gives_up_its_work_and_then_its_seat) {
   BOOST_TEST(!d.has_begun());

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+BOOST_AUTO_TEST_SUITE(cluster_detector)
+
 using namespace shoal::core;
 using namespace shoal::core::cluster;
 
@@ -49,8 +51,6 @@ std::size_t confirmed_by(std::size_t accusers, const view& v) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_detector)
 
 BOOST_AUTO_TEST_CASE(every_member_has_ten_watchers_and_all_agree_on_them) {
   for (std::size_t n : {12u, 40u, 64u}) {

@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_dialer {
+
 using namespace shoal::tests;
 
 namespace {
@@ -25,7 +27,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_dialer, fixture)
+} // namespace cluster_dialer
+
+BOOST_FIXTURE_TEST_SUITE(cluster_dialer, cluster_dialer::fixture)
 
 BOOST_AUTO_TEST_CASE(
   a_member_without_a_connection_is_dialled_until_it_answers) {

@@ -4,9 +4,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_draining {
+
 using namespace shoal::tests;
 
-BOOST_FIXTURE_TEST_SUITE(cluster_draining, pair_of_nodes)
+} // namespace cluster_draining
+
+BOOST_FIXTURE_TEST_SUITE(cluster_draining, cluster_draining::pair_of_nodes)
 
 BOOST_AUTO_TEST_CASE(a_job_that_is_to_end_is_marked_so_until_it_has_ended) {
   begin(a);

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace cluster_expulsion {
+
 using namespace shoal::tests;
 
 namespace {
@@ -65,7 +67,9 @@ struct expulsion : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_expulsion, expulsion)
+} // namespace cluster_expulsion
+
+BOOST_FIXTURE_TEST_SUITE(cluster_expulsion, cluster_expulsion::expulsion)
 
 BOOST_AUTO_TEST_CASE(an_expelled_peer_is_told_and_then_cut_off) {
   third_comes(5);

@@ -8,6 +8,8 @@
 #include <array>
 #include <string>
 
+namespace cluster_force {
+
 using namespace shoal::tests;
 
 namespace {
@@ -69,7 +71,9 @@ struct forced : three_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_force, forced)
+} // namespace cluster_force
+
+BOOST_FIXTURE_TEST_SUITE(cluster_force, cluster_force::forced)
 
 BOOST_AUTO_TEST_CASE(a_peer_that_returns_alone_joins_the_new_shoal) {
   force_after_two_deaths();

@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(cluster_former_shoals)
+
 using namespace shoal::tests;
 
 namespace {
@@ -26,8 +28,6 @@ view ended(std::uint8_t of, std::vector<std::uint8_t> members) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_former_shoals)
 
 BOOST_AUTO_TEST_CASE(a_late_member_gets_only_newer_news) {
   former_shoals f(peer(1));

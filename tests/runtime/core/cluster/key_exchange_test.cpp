@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_key_exchange {
+
 using namespace shoal::tests;
 
 namespace {
@@ -48,7 +50,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_key_exchange, fixture)
+} // namespace cluster_key_exchange
+
+BOOST_FIXTURE_TEST_SUITE(cluster_key_exchange, cluster_key_exchange::fixture)
 
 BOOST_AUTO_TEST_CASE(a_key_is_offered_to_all_but_the_peer_that_is_to_go) {
   x.revoke({peer(4), second, 77}, s.here(), out);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace cluster_keys {
+
 using namespace shoal::tests;
 
 namespace {
@@ -39,7 +41,9 @@ struct watched_pair : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_keys, watched_pair)
+} // namespace cluster_keys
+
+BOOST_FIXTURE_TEST_SUITE(cluster_keys, cluster_keys::watched_pair)
 
 BOOST_AUTO_TEST_CASE(a_revocation_puts_a_new_key_on_every_disk) {
   meet();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+namespace cluster_leaving {
+
 using namespace shoal::tests;
 
 namespace {
@@ -45,7 +47,9 @@ struct missed_end : three_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_leaving, missed_end)
+} // namespace cluster_leaving
+
+BOOST_FIXTURE_TEST_SUITE(cluster_leaving, cluster_leaving::missed_end)
 
 BOOST_AUTO_TEST_CASE(a_leaver_passes_on_what_others_missed) {
   const shoal_id kept = lose_sight_of_the_end();

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace cluster_lies {
+
 using namespace shoal::tests;
 
 namespace {
@@ -66,7 +68,9 @@ struct lied_to : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_lies, lied_to)
+} // namespace cluster_lies
+
+BOOST_FIXTURE_TEST_SUITE(cluster_lies, cluster_lies::lied_to)
 
 BOOST_AUTO_TEST_CASE(a_view_far_above_ours_is_not_adopted) {
   const view before = a.core->current();

@@ -4,9 +4,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_merging {
+
 using namespace shoal::tests;
 
-BOOST_FIXTURE_TEST_SUITE(cluster_merging, pair_of_nodes)
+} // namespace cluster_merging
+
+BOOST_FIXTURE_TEST_SUITE(cluster_merging, cluster_merging::pair_of_nodes)
 
 BOOST_AUTO_TEST_CASE(the_shoal_with_a_running_job_goes_on) {
   for (node* busy : {&a, &b}) {

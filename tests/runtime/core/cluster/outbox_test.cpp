@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace cluster_outbox {
+
 using namespace shoal::core;
 using namespace shoal::core::cluster;
 
@@ -98,7 +100,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_outbox, fixture)
+} // namespace cluster_outbox
+
+BOOST_FIXTURE_TEST_SUITE(cluster_outbox, cluster_outbox::fixture)
 
 BOOST_AUTO_TEST_CASE(without_a_record_on_its_way_all_passes) {
   BOOST_TEST(take(promised(1)) == " promise1");

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace cluster_revoked_word {
+
 using namespace shoal::tests;
 
 namespace {
@@ -63,7 +65,10 @@ struct revoked_word : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_revoked_word, revoked_word)
+} // namespace cluster_revoked_word
+
+BOOST_FIXTURE_TEST_SUITE(cluster_revoked_word,
+                         cluster_revoked_word::revoked_word)
 
 BOOST_AUTO_TEST_CASE(one_word_bars_that_address_alone) {
   come_back();

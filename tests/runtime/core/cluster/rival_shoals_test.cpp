@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_rival_shoals {
+
 using namespace shoal::tests;
 
 namespace {
@@ -46,7 +48,9 @@ struct fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_rival_shoals, fixture)
+} // namespace cluster_rival_shoals
+
+BOOST_FIXTURE_TEST_SUITE(cluster_rival_shoals, cluster_rival_shoals::fixture)
 
 BOOST_AUTO_TEST_CASE(of_two_equal_shoals_the_lower_id_goes_on) {
   BOOST_TEST((rivals().judge(meet(8, from(9))) == verdict::goes_on));

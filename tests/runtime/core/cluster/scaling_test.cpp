@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace cluster_scaling {
+
 using namespace shoal::tests;
 
 namespace {
@@ -32,7 +34,9 @@ struct served : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_scaling, served)
+} // namespace cluster_scaling
+
+BOOST_FIXTURE_TEST_SUITE(cluster_scaling, cluster_scaling::served)
 
 BOOST_AUTO_TEST_CASE(all_peers_agree_on_the_number) {
   BOOST_TEST(islands_of(job(a)) == 1u);

@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(cluster_stalled_members)
+
 using namespace shoal::tests;
 
 namespace {
@@ -26,8 +28,6 @@ std::vector<assignment> a_job_waits(const view&) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(cluster_stalled_members)
 
 BOOST_AUTO_TEST_CASE(the_pause_doubles_up_to_the_longest) {
   stalled_members s(pauses, nullptr);

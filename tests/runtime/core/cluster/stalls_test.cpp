@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace cluster_stalls {
+
 using namespace shoal::tests;
 
 namespace {
@@ -52,7 +54,9 @@ struct stalls : pair_of_nodes {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(cluster_stalls, stalls)
+} // namespace cluster_stalls
+
+BOOST_FIXTURE_TEST_SUITE(cluster_stalls, cluster_stalls::stalls)
 
 BOOST_AUTO_TEST_CASE(the_pause_doubles_up_to_a_limit) {
   a.c.stall_pause_max = b.c.stall_pause_max = 16 * s;

@@ -11,6 +11,8 @@
 #include <string>
 #include <tuple>
 
+BOOST_AUTO_TEST_SUITE(drawn_grammars)
+
 namespace {
 
 using namespace shoal::core::grammar;
@@ -145,8 +147,6 @@ void each_text(auto f) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(drawn_grammars)
 
 BOOST_AUTO_TEST_CASE(texts_are_allowed_that_a_search_finds) {
   int made = 0, allowed = 0;

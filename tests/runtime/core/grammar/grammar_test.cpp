@@ -9,6 +9,8 @@
 
 #include <regex>
 
+BOOST_AUTO_TEST_SUITE(grammars)
+
 namespace {
 
 using namespace shoal::core::grammar;
@@ -82,8 +84,6 @@ const sample gbnfs[] = {
   {"a ::= \"1\" | \"2\" a\nroot ::= a a", {"11", "2121"}, {"1", "2"}},
   {"root ::= nothing \"a\"\nnothing ::= \"\" | \"b\"", {"a", "ba"}, {"b"}},
 };
-
-BOOST_AUTO_TEST_SUITE(grammars)
 
 BOOST_DATA_TEST_CASE(gbnf_allows_its_texts_only, gbnfs, s) {
   const grammar g = of_gbnf(s.pattern);

@@ -9,6 +9,8 @@
 
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(token_masks_of_texts)
+
 namespace {
 
 using namespace shoal::core::grammar;
@@ -51,8 +53,6 @@ const char* const grammars[] = {
   "y ::= root | \"b\" y?",
   "root ::= x x?\nx ::= \"[\" x? x? \"]\"? | \"a\" \"b\"*",
 };
-
-BOOST_AUTO_TEST_SUITE(token_masks_of_texts)
 
 BOOST_DATA_TEST_CASE(the_allowed_tokens_are_those_that_steps_allow, grammars,
                      text) {

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(address_watching)
+
 using namespace shoal::core;
 
 namespace {
@@ -17,8 +19,6 @@ void check(const std::optional<list>& got, const list& wanted) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(address_watching)
 
 BOOST_AUTO_TEST_CASE(unchanged_addresses_are_never_reported_nor_due) {
   address_watch w({"a", "b"});

@@ -8,6 +8,8 @@
 
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(profile_watches)
+
 using namespace shoal::core;
 
 namespace {
@@ -50,8 +52,6 @@ struct worker {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(profile_watches)
 
 BOOST_AUTO_TEST_CASE(a_straggler_is_noticed_within_ten_steps_and_forgiven) {
   worker w;

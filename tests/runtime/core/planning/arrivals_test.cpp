@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+BOOST_AUTO_TEST_SUITE(arrivals)
+
 using namespace shoal::core;
 
 namespace {
@@ -38,8 +40,6 @@ std::size_t units_in(const std::vector<holder_place>& places) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(arrivals)
 
 BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
   const view one = large(1);

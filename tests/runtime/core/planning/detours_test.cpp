@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(detours)
+
 using namespace shoal::core;
 
 namespace {
@@ -81,8 +83,6 @@ std::ptrdiff_t waits(const std::vector<work_kind>& order) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(detours)
 
 /// A stand-in has microbatches of two replicas, and work for which others wait
 /// comes first; less of that if its memory cannot keep enough of both.

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <map>
 
+BOOST_AUTO_TEST_SUITE(files_of_served_models)
+
 using namespace shoal::core;
 
 namespace {
@@ -82,8 +84,6 @@ std::size_t moves(const std::vector<std::vector<peer_id>>& before,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(files_of_served_models)
 
 BOOST_AUTO_TEST_CASE(two_disks_have_all_where_they_have_room) {
   const shoal_of s(100 * mib, {200 * mib, 200 * mib, 200 * mib, 200 * mib});

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(followers)
+
 using namespace shoal::core;
 
 namespace {
@@ -41,8 +43,6 @@ std::size_t moved(const island_place& before, const island_place& after) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(followers)
 
 BOOST_AUTO_TEST_CASE(each_unit_is_in_as_many_places_as_wanted) {
   for (std::uint32_t copies = 0; copies < 6; ++copies) {

@@ -6,6 +6,8 @@
 #include <numeric>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(host_memory)
+
 namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
@@ -29,8 +31,6 @@ std::uint64_t sum(const memory_by_peer& memory) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(host_memory)
 
 BOOST_AUTO_TEST_CASE(peers_without_chosen_memory_share_one_promise) {
   for (std::size_t count : {1, 2, 3, 7}) {

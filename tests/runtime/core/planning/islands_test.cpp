@@ -6,6 +6,8 @@
 #include <set>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(islands)
+
 namespace {
 
 view with_islands(std::size_t members, std::uint32_t islands) {
@@ -36,8 +38,6 @@ view without(view v, const member_id& gone) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(islands)
 
 BOOST_AUTO_TEST_CASE(no_member_has_a_part_in_two_islands) {
   for (std::size_t members = 2; members <= 9; ++members)

@@ -14,6 +14,8 @@
 #include <random>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(best_plans)
+
 using namespace shoal::core;
 
 namespace {
@@ -154,8 +156,6 @@ small_case random_case(std::uint64_t seed) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(best_plans)
 
 BOOST_AUTO_TEST_CASE(layouts_are_within_five_per_cent_of_the_best) {
   int none = 0, exact = 0, several = 0, deep = 0;

@@ -13,6 +13,8 @@
 #include <string>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(plan_oracle)
+
 namespace {
 
 constexpr int views_per_line = 100;
@@ -170,8 +172,6 @@ private:
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(plan_oracle)
 
 BOOST_AUTO_TEST_CASE(the_plans_of_a_planner_version_stay) {
   BOOST_TEST(planner_version == recorded_version);

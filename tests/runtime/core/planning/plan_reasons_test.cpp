@@ -7,6 +7,8 @@
 #include <algorithm>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(plan_reasons)
+
 namespace {
 
 /// All unheld wishes, one on a line.
@@ -25,8 +27,6 @@ std::string why_idle(const view& v, std::size_t member) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(plan_reasons)
 
 BOOST_AUTO_TEST_CASE(a_wish_that_is_met_is_not_mentioned) {
   view v = make_view(4);

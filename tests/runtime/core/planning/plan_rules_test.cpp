@@ -6,6 +6,8 @@
 #include <functional>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(plan_rules)
+
 using namespace shoal::core;
 
 namespace {
@@ -35,8 +37,6 @@ void cut(view& v, std::size_t a, std::size_t b) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(plan_rules)
 
 BOOST_AUTO_TEST_CASE(replicas_may_have_unlike_numbers_of_members) {
   view v = make_view(3);

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(plan_stages)
+
 namespace {
 
 /// Members of the replica that has fewest.
@@ -34,8 +36,6 @@ std::string unheld(const view& v) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(plan_stages)
 
 BOOST_AUTO_TEST_CASE(stages_are_on_members_of_their_own) {
   for (std::int32_t stages = 1; stages <= 6; ++stages)

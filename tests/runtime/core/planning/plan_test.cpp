@@ -11,6 +11,8 @@
 #include <random>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(planning)
+
 using namespace shoal::core;
 
 namespace {
@@ -67,8 +69,6 @@ void check_sound(const view& v, const island_place& a, const job_entry& job,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(planning)
 
 BOOST_AUTO_TEST_CASE(any_view_gets_a_sound_plan_and_always_the_same) {
   std::mt19937_64 rng(1);

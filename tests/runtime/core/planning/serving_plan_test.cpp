@@ -3,6 +3,8 @@
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(serving_plans)
+
 namespace {
 
 /// The job of the fixture as a served model: passes without state.
@@ -38,8 +40,6 @@ bool has(const std::string& text, const char* part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_plans)
 
 BOOST_AUTO_TEST_CASE(a_pass_takes_what_it_costs) {
   view v = served(1);

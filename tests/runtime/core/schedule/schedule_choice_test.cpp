@@ -9,6 +9,8 @@
 #include <numeric>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(schedule_choice_)
+
 using namespace shoal::core;
 
 namespace {
@@ -34,8 +36,6 @@ kept_bytes(const schedule_problem& p, const schedule_choice& c) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(schedule_choice_)
 
 BOOST_AUTO_TEST_CASE(memory_is_respected_and_used) {
   // One block and peer needs S - s bytes at least.

@@ -13,6 +13,8 @@
 #include <string>
 #include <tuple>
 
+BOOST_AUTO_TEST_SUITE(schedule)
+
 using namespace shoal::core;
 
 namespace {
@@ -112,8 +114,6 @@ stage_time realistic(std::uint64_t products, std::uint64_t attention) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(schedule)
 
 BOOST_AUTO_TEST_CASE(all_small_pipelines_run_soundly) {
   const std::vector<stage_time> whole{{60, 60, 60, 0},   {60, 60, 60, 7},

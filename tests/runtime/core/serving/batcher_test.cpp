@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(serving_batcher)
+
 using namespace shoal::core;
 
 namespace {
@@ -45,8 +47,6 @@ batcher_limits limits(std::uint32_t pages, std::uint32_t pass_tokens = 64) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_batcher)
 
 BOOST_AUTO_TEST_CASE(a_sequence_is_computed_and_then_generates) {
   batcher b(limits(8));

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(serving_pages)
+
 using namespace shoal::core;
 
 namespace {
@@ -26,8 +28,6 @@ page_pool::table filled(page_pool& pool, const std::vector<token_id>& tokens) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_pages)
 
 BOOST_AUTO_TEST_CASE(a_sequence_has_a_page_for_each_sixteen_tokens) {
   page_pool pool(4);

@@ -8,6 +8,8 @@
 
 namespace shoal::core {
 
+BOOST_AUTO_TEST_SUITE(serving_pipelines)
+
 namespace {
 
 constexpr nanoseconds second = 1'000'000'000;
@@ -65,8 +67,6 @@ row_result result(std::uint64_t sequence, token_id token) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_pipelines)
 
 BOOST_AUTO_TEST_CASE(a_sequence_that_is_named_twice_ends_once) {
   one_stage s;

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(prompt_lookups)
+
 using namespace shoal::core;
 
 namespace {
@@ -14,8 +16,6 @@ void expect(const tokens& all, std::size_t most, const tokens& guesses) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(prompt_lookups)
 
 BOOST_AUTO_TEST_CASE(what_followed_the_same_tokens_is_guessed) {
   expect({1, 2, 3, 4, 5, 1, 2, 3}, 5, {4, 5, 1, 2, 3});

@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+namespace replica_watches {
+
 using namespace shoal::core;
 
 namespace {
@@ -41,7 +43,9 @@ using proposal = std::optional<std::pair<std::uint32_t, int>>;
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(replica_watches, watched)
+} // namespace replica_watches
+
+BOOST_FIXTURE_TEST_SUITE(replica_watches, replica_watches::watched)
 
 BOOST_AUTO_TEST_CASE(a_crowd_that_lasts_asks_for_one_more) {
   BOOST_TEST((run({at_work(4)}, 1000) == std::nullopt));

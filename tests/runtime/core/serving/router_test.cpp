@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(serving_router)
+
 using namespace shoal::core;
 
 namespace {
@@ -15,8 +17,6 @@ std::optional<std::uint32_t> island(std::uint32_t i) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_router)
 
 BOOST_AUTO_TEST_CASE(the_pipeline_that_is_free_first_is_chosen) {
   serve_router r;

@@ -2,6 +2,8 @@
 // model is compared with one that is alone (serving_world.hpp).
 #include "tests/runtime/core/serving/serving_world.hpp"
 
+BOOST_AUTO_TEST_SUITE(serving_sim)
+
 using namespace shoal::core;
 using namespace shoal::core::serving_sim;
 
@@ -44,8 +46,6 @@ totals run_seeds(std::uint64_t first, std::uint64_t count,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(serving_sim)
 
 BOOST_AUTO_TEST_CASE(each_stream_equals_one_that_is_alone) {
   const totals t = run_seeds(1, 1600);

@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace shoal::core {
+BOOST_AUTO_TEST_SUITE(version_turns)
+
 namespace {
 
 using what = version_turn::what;
@@ -20,8 +22,6 @@ what at(nanoseconds later, const version_state& newest,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(version_turns)
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_waits_until_the_former_version_is_idle) {
   const auto newest = version(20);

@@ -7,6 +7,8 @@
 
 namespace shoal::test {
 
+BOOST_AUTO_TEST_SUITE(who_holds_what)
+
 using namespace shoal::core;
 using parts = std::vector<part_index>;
 
@@ -35,8 +37,6 @@ island_place two_replicas() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(who_holds_what)
 
 BOOST_AUTO_TEST_CASE(the_ends_of_a_pipeline_hold_embedding_and_head) {
   const holdings h(two_replicas());

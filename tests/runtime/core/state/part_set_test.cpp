@@ -10,10 +10,10 @@
 
 namespace shoal::test {
 
+BOOST_AUTO_TEST_SUITE(part_sets)
+
 using namespace shoal::core;
 using parts = std::vector<part_index>;
-
-BOOST_AUTO_TEST_SUITE(part_sets)
 
 BOOST_AUTO_TEST_CASE(runs_that_touch_become_one) {
   part_set s(part_range{2, 4});

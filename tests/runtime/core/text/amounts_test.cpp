@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <limits>
 
-using namespace shoal::core;
-
 BOOST_AUTO_TEST_SUITE(amounts)
+
+using namespace shoal::core;
 
 BOOST_AUTO_TEST_CASE(a_size_has_the_unit_that_leaves_few_digits) {
   BOOST_TEST(size_text(0) == "0 B");

@@ -3,9 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace shoal::core;
-
 BOOST_AUTO_TEST_SUITE(nearest_words)
+
+using namespace shoal::core;
 
 BOOST_AUTO_TEST_CASE(a_change_is_one_letter_or_two_swapped) {
   BOOST_TEST(edit_distance("", "") == 0u);

@@ -4,6 +4,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_arrival_hold)
+
 namespace {
 
 /// Units move to peers 2 and 3.
@@ -24,8 +26,6 @@ struct held_up {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_arrival_hold)
 
 BOOST_AUTO_TEST_CASE(steps_stop_when_receivers_are_a_step_behind_at_most) {
   held_up h;

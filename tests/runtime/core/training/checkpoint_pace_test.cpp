@@ -7,6 +7,8 @@
 
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(checkpoint_pace_steps)
+
 using namespace shoal::core;
 namespace bdata = boost::unit_test::data;
 
@@ -50,8 +52,6 @@ run_on_disk run(std::uint64_t every, std::uint64_t steps, Lag lag_of) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(checkpoint_pace_steps)
 
 BOOST_DATA_TEST_CASE(no_more_than_the_interval_is_lost,
                      bdata::make({2, 3, 5, 10, 500})

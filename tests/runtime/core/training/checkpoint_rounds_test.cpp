@@ -5,6 +5,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_checkpoint_rounds)
+
 namespace {
 
 blob_digest manifest_of(std::uint64_t step) {
@@ -61,8 +63,6 @@ struct one_of_three {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_checkpoint_rounds)
 
 BOOST_AUTO_TEST_CASE(the_checkpointer_publishes_unless_its_disk_refuses) {
   one_of_three p(1);

@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
-using namespace shoal::core;
-
 BOOST_AUTO_TEST_SUITE(data_order_of_a_job)
+
+using namespace shoal::core;
 
 BOOST_AUTO_TEST_CASE(permute_is_a_permutation_of_any_size) {
   for (std::uint64_t size : {1, 2, 3, 4, 5, 7, 16, 17, 63, 64, 65, 1000})

@@ -4,6 +4,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_digest_rounds)
+
 namespace {
 
 using units = std::vector<std::uint32_t>;
@@ -11,8 +13,6 @@ using units = std::vector<std::uint32_t>;
 const island_place twins = make_place(2, 1); // each holds units 0 to 2
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_digest_rounds)
 
 BOOST_AUTO_TEST_CASE(each_unit_has_its_turn_once_in_a_round) {
   digest_rounds rounds(4);

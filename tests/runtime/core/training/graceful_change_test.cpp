@@ -3,6 +3,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(graceful_change)
+
 namespace {
 
 constexpr nanoseconds took = 300'000'000;
@@ -58,8 +60,6 @@ struct in_a_step {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(graceful_change)
 
 BOOST_AUTO_TEST_CASE(the_step_in_progress_is_finished_first) {
   in_a_step run;

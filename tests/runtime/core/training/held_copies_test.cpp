@@ -4,6 +4,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_held_copies)
+
 namespace {
 
 using units = std::vector<std::uint32_t>;
@@ -53,8 +55,6 @@ struct peer_1 {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_held_copies)
 
 BOOST_AUTO_TEST_CASE(the_first_copies_wait_for_a_committed_step) {
   peer_1 p;

@@ -5,6 +5,8 @@
 
 namespace shoal::test {
 
+BOOST_AUTO_TEST_SUITE(job_held_units)
+
 using namespace shoal::core;
 using units = std::vector<std::uint32_t>;
 
@@ -18,8 +20,6 @@ part_set parts(std::initializer_list<part_index> all) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_held_units)
 
 BOOST_AUTO_TEST_CASE(a_load_voids_what_was_held_until_it_is_complete) {
   held_units h;

@@ -5,6 +5,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_incoming_units)
+
 namespace {
 
 using units = std::vector<std::uint32_t>;
@@ -91,8 +93,6 @@ std::size_t reports(const job_actions& out) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_incoming_units)
 
 BOOST_AUTO_TEST_CASE(a_few_units_are_asked_for_at_a_time) {
   receiver r;

@@ -9,6 +9,8 @@
 
 #include <deque>
 
+BOOST_AUTO_TEST_SUITE(job_arrivals)
+
 using namespace shoal::core;
 namespace act = shoal::core::job_action;
 namespace ev = shoal::core::job_event;
@@ -144,8 +146,6 @@ struct two_peers {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_arrivals)
 
 BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_their_arrival_is_reported) {
   two_peers p;

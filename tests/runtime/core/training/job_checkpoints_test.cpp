@@ -3,9 +3,9 @@
 // up.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
-using namespace shoal::test;
-
 BOOST_AUTO_TEST_SUITE(job_checkpoints)
+
+using namespace shoal::test;
 
 /// Peer 1 works, 2 and 3 keep; all steps and the last checkpoint are done.
 job_core at_the_end(const island_place& a, const checkpoint_ref& last) {

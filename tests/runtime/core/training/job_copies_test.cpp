@@ -3,6 +3,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_copies)
+
 namespace {
 
 /// Peers 1 and 2 are a pipeline and follow each other, every 3 steps.
@@ -74,8 +76,6 @@ resumed(const island_place& a, std::uint32_t lost) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_copies)
 
 BOOST_AUTO_TEST_CASE(copies_that_are_where_they_should_be_serve_on) {
   island_place a = both_follow(9);

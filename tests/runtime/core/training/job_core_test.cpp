@@ -7,9 +7,9 @@
 
 #include <cmath>
 
-using namespace shoal::test;
-
 BOOST_AUTO_TEST_SUITE(job_protocol)
+
+using namespace shoal::test;
 
 BOOST_AUTO_TEST_CASE(norm_and_loss_are_equal_to_the_bit_for_every_split) {
   constexpr std::uint32_t blocks = 6;

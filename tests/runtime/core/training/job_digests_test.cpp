@@ -6,6 +6,8 @@
 #include <limits>
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_digests)
+
 namespace {
 
 /// Seals of peers that all hold all units at step 9, and had `digests` of unit
@@ -90,8 +92,6 @@ struct pair_of_replicas {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_digests)
 
 BOOST_AUTO_TEST_CASE(equal_or_unknown_digests_move_nothing) {
   BOOST_TEST((mended({5, 5, 5}).empty()));

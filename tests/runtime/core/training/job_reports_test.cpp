@@ -3,6 +3,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_reports)
+
 namespace {
 
 const island_place at_work = make_place(1, 2); // peers 1 and 2; 1 reports
@@ -44,8 +46,6 @@ std::vector<std::uint64_t> reported(const job_actions& out) {
 using steps = std::vector<std::uint64_t>;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_reports)
 
 BOOST_AUTO_TEST_CASE(a_step_waits_for_those_that_were_missed) {
   job_core core = back_from_outside();

@@ -3,6 +3,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_restore)
+
 namespace {
 
 using source = resume_decision::source;
@@ -69,8 +71,6 @@ seal nothing_at(std::uint64_t step) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_restore)
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
   const island_place a = make_place(1, 2, 9);

@@ -4,6 +4,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_known_checkpoints)
+
 namespace {
 
 checkpoint_ref of_step(std::uint64_t step, epoch since = 2) {
@@ -15,8 +17,6 @@ checkpoint_ref of_step(std::uint64_t step, epoch since = 2) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_known_checkpoints)
 
 BOOST_AUTO_TEST_CASE(the_newest_stays) {
   known_checkpoints k;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+BOOST_AUTO_TEST_SUITE(ledger)
+
 using namespace shoal::core;
 
 namespace {
@@ -41,8 +43,6 @@ audit look(const data_order& order, const std::vector<used_data>& log) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(ledger)
 
 BOOST_AUTO_TEST_CASE(a_run_that_does_as_it_should_is_proven) {
   for (const std::uint64_t windows : {6u, 7u, 100u, 1000u}) {

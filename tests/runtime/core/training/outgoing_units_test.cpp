@@ -5,6 +5,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_outgoing_units)
+
 namespace {
 
 /// Peer 1 trains a model of one block; all of it comes to peer 2.
@@ -40,8 +42,6 @@ struct source {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_outgoing_units)
 
 BOOST_AUTO_TEST_CASE(a_unit_is_sent_once_at_the_next_boundary) {
   source s;

@@ -9,10 +9,10 @@
 
 namespace shoal::test {
 
+BOOST_AUTO_TEST_SUITE(resume)
+
 /// Some 20 us each.
 constexpr std::uint64_t seeds = 20'000;
-
-BOOST_AUTO_TEST_SUITE(resume)
 
 BOOST_AUTO_TEST_CASE(any_seals_lead_to_a_decision_that_can_be_carried_out) {
   std::array<std::uint64_t, 4> seen{};

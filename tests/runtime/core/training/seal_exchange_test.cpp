@@ -3,13 +3,13 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_seal_exchange)
+
 namespace {
 
 const island_place first = make_place(1, 2, 2), second = make_place(1, 2, 5);
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_seal_exchange)
 
 BOOST_AUTO_TEST_CASE(the_first_seal_of_a_peer_is_the_only_one) {
   const duty d = duty_under(first, {7, 0}, peer(1));

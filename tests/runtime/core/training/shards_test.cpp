@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+BOOST_AUTO_TEST_SUITE(shards)
+
 using namespace shoal::core;
 
 namespace {
@@ -47,8 +49,6 @@ shards_written told(std::vector<std::uint32_t> units) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(shards)
 
 BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
   for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)

@@ -9,6 +9,8 @@
 #include <random>
 #include <set>
 
+BOOST_AUTO_TEST_SUITE(watch_for_stalls)
+
 using namespace shoal::core;
 
 namespace {
@@ -140,8 +142,6 @@ struct company {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(watch_for_stalls)
 
 BOOST_AUTO_TEST_CASE(a_job_that_moves_is_left_alone) {
   company s(5, 1);

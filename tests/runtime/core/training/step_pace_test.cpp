@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(step_paces)
+
 using namespace shoal::core;
 
 namespace {
@@ -11,8 +13,6 @@ namespace {
 constexpr nanoseconds ms = 1'000'000;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(step_paces)
 
 BOOST_AUTO_TEST_CASE(steady_steps_take_what_they_take) {
   step_pace pace;

@@ -4,6 +4,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(step_reports_alone)
+
 namespace {
 
 const island_place place = make_place(1, 2); // peers 1 and 2; 1 reports
@@ -45,8 +47,6 @@ std::vector<std::uint64_t> reported(const job_actions& out) {
 using steps = std::vector<std::uint64_t>;
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(step_reports_alone)
 
 BOOST_AUTO_TEST_CASE(a_step_is_reported_once) {
   reporter r(4);

@@ -3,6 +3,8 @@
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
+BOOST_AUTO_TEST_SUITE(job_step_votes)
+
 namespace {
 
 vote for_step(std::uint64_t step, nanoseconds busy = 0) {
@@ -13,8 +15,6 @@ vote for_step(std::uint64_t step, nanoseconds busy = 0) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(job_step_votes)
 
 BOOST_AUTO_TEST_CASE(a_step_needs_a_vote_from_every_participant) {
   const duty d = duty_under(make_place(1, 2), {7, 0}, peer(1));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(http_client_parts)
+
 using namespace shoal::runtime;
 
 namespace {
@@ -59,8 +61,6 @@ std::vector<std::string> events_of(std::string_view bytes, std::size_t piece,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(http_client_parts)
 
 BOOST_AUTO_TEST_CASE(a_body_ends_by_its_length_its_chunks_or_the_connection) {
   for (const std::size_t cut : cuts) {

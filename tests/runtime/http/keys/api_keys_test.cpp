@@ -10,6 +10,8 @@
 #include <set>
 #include <span>
 
+BOOST_AUTO_TEST_SUITE(keys_of_clients)
+
 using namespace shoal::runtime;
 
 namespace {
@@ -25,8 +27,6 @@ std::string mistake(const std::string& text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(keys_of_clients)
 
 BOOST_AUTO_TEST_CASE(a_key_is_found_by_its_hash) {
   const auto keys = api_keys::parse("# who may\n\nann  " + digest_of("one")

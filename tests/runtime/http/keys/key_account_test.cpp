@@ -6,6 +6,8 @@
 
 #include <map>
 
+namespace limits_of_keys {
+
 using namespace shoal::runtime;
 using namespace std::chrono_literals;
 
@@ -26,7 +28,9 @@ struct account_fixture {
 
 } // namespace
 
-BOOST_FIXTURE_TEST_SUITE(limits_of_keys, account_fixture)
+} // namespace limits_of_keys
+
+BOOST_FIXTURE_TEST_SUITE(limits_of_keys, limits_of_keys::account_fixture)
 
 BOOST_AUTO_TEST_CASE(a_minutes_requests_may_come_at_once) {
   auto a = of({3, 0});

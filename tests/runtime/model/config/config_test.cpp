@@ -10,6 +10,8 @@
 #include <cmath>
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(config)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::model;
@@ -115,8 +117,6 @@ const bad_config bad_configs[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(config)
 
 BOOST_DATA_TEST_CASE(a_bad_config_is_refused_by_name, bdata::make(bad_configs),
                      bad) {

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+BOOST_AUTO_TEST_SUITE(corpus_suite)
+
 using namespace shoal::model;
 using namespace shoal::tests;
 
@@ -28,8 +30,6 @@ void fill(const temporary_folder& folder) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(corpus_suite)
 
 BOOST_AUTO_TEST_CASE(files_folders_and_globs_are_found_sorted_and_once) {
   temporary_folder folder;

@@ -10,6 +10,8 @@
 
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(documents_suite)
+
 using namespace shoal::model;
 using namespace shoal::tests;
 
@@ -57,8 +59,6 @@ const std::string lines =
   "\r\n{\"text\":\"\"}\n{\"text\":\"three\"}";
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(documents_suite)
 
 BOOST_AUTO_TEST_CASE(training_and_evaluation_read_the_same_documents) {
   temporary_folder folder;

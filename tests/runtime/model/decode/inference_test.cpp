@@ -15,6 +15,8 @@
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(inference)
+
 using namespace model;
 using kernels::weight_type;
 namespace bdata = boost::unit_test::data;
@@ -31,8 +33,6 @@ weight_choice choice_of(const std::string& name) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(inference)
 
 BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers,
                      golden_families, name) {

@@ -30,6 +30,8 @@ std::ostream& operator<<(std::ostream& out, weight_type type) {
 
 namespace shoal::tests {
 
+BOOST_AUTO_TEST_SUITE(row_batches)
+
 using namespace model;
 namespace bdata = boost::unit_test::data;
 
@@ -150,8 +152,6 @@ void run_mixed(batched& b) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(row_batches)
 
 BOOST_DATA_TEST_CASE(a_row_has_the_logits_of_its_sequence_alone,
                      bdata::make(golden_families) * bdata::make(kv_types), name,

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+BOOST_AUTO_TEST_SUITE(text)
+
 using namespace shoal;
 using namespace shoal::model;
 using namespace shoal::tests;
@@ -45,8 +47,6 @@ stream(generate_options options, std::string_view text, finish_reason& finish) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(text)
 
 BOOST_AUTO_TEST_CASE(bytes_are_ids_both_ways) {
   const byte_tokenizer t;

@@ -8,6 +8,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(weight_checksums)
+
 namespace bdata = boost::unit_test::data;
 namespace fs = std::filesystem;
 using namespace shoal::model;
@@ -37,8 +39,6 @@ const char* const no_checksums[] = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(weight_checksums)
 
 // xxhsum -H3 prints the same.
 BOOST_AUTO_TEST_CASE(pieces_have_the_hash_of_the_whole) {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <ostream>
 
+BOOST_AUTO_TEST_SUITE(safetensors)
+
 namespace bdata = boost::unit_test::data;
 using namespace shoal::model;
 using namespace shoal::tests;
@@ -82,8 +84,6 @@ tensor_to_save tensor(std::string name, std::span<const float> values) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(safetensors)
 
 BOOST_DATA_TEST_CASE(a_lying_header_is_refused, bdata::make(bad_headers), bad) {
   const auto parsed = parse(file_of(bad.header, bad.data_bytes));

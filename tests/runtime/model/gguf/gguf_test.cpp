@@ -16,6 +16,8 @@
 #include <cstring>
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(gguf)
+
 using namespace shoal;
 using namespace shoal::model::gguf;
 namespace fs = std::filesystem;
@@ -66,8 +68,6 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(gguf)
 
 BOOST_AUTO_TEST_CASE(blocks_are_what_ggml_makes_of_them) {
   const std::string bytes = bytes_of("blocks.gguf");

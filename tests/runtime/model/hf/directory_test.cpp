@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+BOOST_AUTO_TEST_SUITE(hf_directory)
+
 namespace bdata = boost::unit_test::data;
 namespace fs = std::filesystem;
 using namespace shoal;
@@ -20,8 +22,6 @@ std::string message_of(const fs::path& folder) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(hf_directory)
 
 BOOST_AUTO_TEST_CASE(saved_weights_are_loaded_bit_for_bit) {
   for (const bool tied : {false, true}) {

@@ -5,10 +5,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(generation_config)
+
 using namespace shoal::model;
 using namespace shoal::tests;
-
-BOOST_AUTO_TEST_SUITE(generation_config)
 
 BOOST_AUTO_TEST_CASE(only_keys_in_the_file_apply) {
   const auto none = parse_generation_config(

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+BOOST_AUTO_TEST_SUITE(jinja_templates)
+
 using namespace shoal;
 using namespace shoal::jinja;
 using json = nlohmann::ordered_json;
@@ -54,8 +56,6 @@ std::string marked(const std::string& source, const json& foreign,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(jinja_templates)
 
 BOOST_AUTO_TEST_CASE(what_a_client_wrote_stays_marked) {
   const json c = {{"x", " a|b "}, {"m", {{"k", "v"}}}, {"n", 7}};

@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(files)
+
 using namespace shoal::model::text;
 using namespace shoal::tests;
 using nlohmann::json;
@@ -147,8 +149,6 @@ const std::vector<lie> lies = {
 };
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(files)
 
 BOOST_AUTO_TEST_CASE(a_lie_is_refused_by_file_and_key) {
   BOOST_REQUIRE_EQUAL(fault_of(minimal()), "none");

@@ -9,6 +9,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(golden)
+
 namespace core = shoal::core;
 namespace data = boost::unit_test::data;
 namespace model = shoal::model;
@@ -43,8 +45,6 @@ void check_decoded(const hf_tokenizer& tokenizer, const ids_list& ids,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(golden)
 
 BOOST_DATA_TEST_CASE(samples_give_the_same_ids, data::make(golden_names),
                      name) {

@@ -7,6 +7,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(stream)
+
 namespace data = boost::unit_test::data;
 using namespace shoal::model::text;
 using namespace shoal::tests;
@@ -37,8 +39,6 @@ token_decoder decoder_of(const char* json) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(stream)
 
 BOOST_DATA_TEST_CASE(a_stream_gives_the_same_as_decode,
                      data::make(golden_names), name) {

@@ -6,6 +6,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(nodes_that_are_known)
+
 namespace {
 
 core::member peer(std::uint8_t number, const char* name) {
@@ -28,8 +30,6 @@ bool says(const known_nodes::line& line, const char* part) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(nodes_that_are_known)
 
 BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_reported_once) {
   known_nodes known("mine", 0);

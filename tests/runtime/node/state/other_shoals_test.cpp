@@ -6,6 +6,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(other_shoals)
+
 namespace {
 
 core::peer_id peer(std::uint8_t number) {
@@ -28,8 +30,6 @@ core::view ours() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(other_shoals)
 
 BOOST_AUTO_TEST_CASE(peers_of_one_shoal_are_listed_together_and_members_never) {
   const core::view v = ours();

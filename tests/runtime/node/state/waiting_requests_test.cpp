@@ -7,6 +7,8 @@
 
 namespace shoal::runtime {
 
+BOOST_AUTO_TEST_SUITE(requests_that_wait)
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -27,8 +29,6 @@ core::view view_of(std::uint8_t shoal) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(requests_that_wait)
 
 BOOST_AUTO_TEST_CASE(before_the_first_view_only_jobs_are_kept) {
   waiting_requests w;

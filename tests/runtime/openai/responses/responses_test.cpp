@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace shoal::openai {
+BOOST_AUTO_TEST_SUITE(responses)
+
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -67,8 +69,6 @@ completion_choice news() {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(responses)
 
 BOOST_AUTO_TEST_CASE(fields_have_the_meaning_of_those_of_a_chat) {
   const responses_request r = good(with(

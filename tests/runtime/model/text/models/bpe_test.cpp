@@ -10,6 +10,8 @@
 #include <map>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(merging)
+
 using namespace shoal::model::text;
 using nlohmann::json;
 
@@ -116,8 +118,6 @@ std::vector<token_id> plainly(const tiny& t, const std::string& text) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(merging)
 
 BOOST_AUTO_TEST_CASE(equals_a_plain_loop) {
   for (unsigned seed = 0; seed < 400; ++seed) {

@@ -11,6 +11,8 @@
 #include <map>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(unigrams)
+
 namespace core = shoal::core;
 using namespace shoal::model::text;
 using nlohmann::json;
@@ -125,8 +127,6 @@ std::string random_text(std::mt19937& random, std::size_t most) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(unigrams)
 
 BOOST_AUTO_TEST_CASE(tokens_are_those_of_a_plain_loop) {
   constexpr double scores[] = {0, -0.1, -0.3, -1.1, -2.2, -7.5};

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(word_pieces)
+
 namespace core = shoal::core;
 using namespace shoal::model::text;
 using nlohmann::json;
@@ -79,8 +81,6 @@ std::string random_word(std::mt19937& random, std::size_t most) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(word_pieces)
 
 BOOST_AUTO_TEST_CASE(tokens_are_those_of_a_plain_loop) {
   for (unsigned seed = 0; seed < 300; ++seed) {

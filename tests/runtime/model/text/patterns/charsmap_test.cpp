@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+BOOST_AUTO_TEST_SUITE(charsmaps)
+
 using namespace shoal::model::text;
 
 namespace {
@@ -95,8 +97,6 @@ const std::map<std::string, std::string> some = {
   {"a", "xyz"}, {"b", ""}, {"e\u0301", "\u00e9"}, {"\r", " "}, {"\n", "_"}};
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(charsmaps)
 
 BOOST_AUTO_TEST_CASE(characters_become_their_texts) {
   const builder table = made_from(some);

@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(patterns)
+
 using namespace shoal::model::text;
 
 namespace {
@@ -37,8 +39,6 @@ std::string pieces(split_behaviour behaviour, bool invert = false) {
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(patterns)
 
 BOOST_AUTO_TEST_CASE(matches_cover_the_text_in_order) {
   BOOST_TEST(marked("b+", "abba b") == "a[bb]a [b]");

@@ -17,6 +17,8 @@
 #include <map>
 #include <random>
 
+BOOST_AUTO_TEST_SUITE(trainer)
+
 using namespace shoal::model;
 using namespace shoal::model::text;
 using namespace shoal::tests;
@@ -89,8 +91,6 @@ plain_merges(const std::vector<std::string>& texts, std::size_t tokens,
 }
 
 } // namespace
-
-BOOST_AUTO_TEST_SUITE(trainer)
 
 void check_file(const char* name, word_rules words) {
   const auto folder = tokenizer_folder() / "trained";
