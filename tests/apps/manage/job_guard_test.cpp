@@ -66,8 +66,14 @@ BOOST_AUTO_TEST_CASE(a_lost_connection_is_made_again) {
 }
 
 BOOST_AUTO_TEST_CASE(a_job_that_is_gone_has_ended) {
-  node.refusal = "no such job";
+  node.refusal = {runtime::reply_code::not_found, "no such job"};
   BOOST_TEST(apps::job_guard(client, 7).stop() == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_the_node_does_not_know_yet_may_run) {
+  node.refusal = {runtime::reply_code::refused, "no view"};
+  BOOST_TEST(apps::job_guard(client, 7).stop().find("may still run")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(without_a_node_the_job_may_run) {

@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_SUITE(recorded_traces,
 // Of shoal_result::order.
 const std::uint64_t of_one_job[] = {
   0x7c71c98291fe9363, 0xdaa294d7fb9a90d8, 0x1557dfb835552637,
-  0xb7bc7204dacff523, 0x3662c448c076806b, 0xba8f0147488666c4,
+  0xc57e46a52e3ab219, 0x3662c448c076806b, 0xba8f0147488666c4,
   0xdea929da91800130, 0xfd520c190d8f62c9,
 };
 const std::uint64_t of_two_jobs_of_two_islands[] = {
