@@ -139,6 +139,8 @@ int parse_and_run(int argc, char** argv) {
       unknown = stray_word(app);
     if (unknown.empty())
       unknown = missing_word(app, e);
+    if (unknown.empty())
+      unknown = wrong_word(app, e);
     std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
     return exit_usage;
   } catch (const usage_error& e) {

@@ -255,6 +255,20 @@ std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
   return {};
 }
 
+std::string wrong_word(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()
+      || error.get_exit_code() != int(CLI::ExitCodes::ConversionError))
+    return {};
+  const std::string text = error.what();
+  for (const CLI::Option* o : chosen.front()->get_options()) {
+    const std::string begin = "Could not convert: " + o->get_name() + " = ";
+    if (text.starts_with(begin))
+      return o->get_name() + refusal(*o, text.substr(begin.size()), text);
+  }
+  return {};
+}
+
 std::vector<std::string> unknown_variables(const CLI::App& app) {
   const auto known = variables_of(app);
   std::vector<std::string> out;

@@ -46,6 +46,10 @@ std::string stray_word(const CLI::App& app);
 /// has no value, or that a word is missing. @returns "" if it says neither
 std::string missing_word(const CLI::App& app, const CLI::ParseError& error);
 
+/// What a value that cannot be read should be; empty: the error is another one.
+[[nodiscard]] std::string wrong_word(const CLI::App& app,
+                                     const CLI::ParseError& error);
+
 /// A variable that differs by one letter (two for a long word) from a known
 /// one: a typing error. Other names with SHOAL_ are not ours: Kubernetes sets
 /// some for a service of that name. @returns "" if there is none.

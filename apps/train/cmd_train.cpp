@@ -194,7 +194,8 @@ private:
     return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
                    + (resumed_ ? ": remove that checkpoint to go on from the "
                                  "one before"
-                               : ": get the model's files again")};
+                               : "; if its files are damaged, get them "
+                                 "again")};
   }
 
   /// The text as tokens; the tokenizer is first trained if requested, or taken

@@ -22,7 +22,7 @@ std::string wrong_word(std::string_view key, const std::string& word,
     list += "'" + std::string(known[i]) + "'";
   }
   return std::string(key) + " is '" + core::shown(word) + "'; must be " + list
-         + core::did_you_mean(word, known);
+         + (known.size() == 1 ? "" : core::did_you_mean(word, known));
 }
 
 using sentences = std::vector<std::string>;

@@ -303,7 +303,7 @@ class Train(World):
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            for part in ("model.path: base", "files again", *says):
+            for part in ("model.path: base", "get them again", *says):
                 self.assertIn(part, done.stderr)
         self.assertFalse((self.folder / "out").exists())
 
