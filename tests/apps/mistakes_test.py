@@ -181,11 +181,9 @@ class Mistakes(World):
                             "--threads", 1, "--optimizer.lr", 0)
         self.assertEqual(said.count("optimizer.lr is 0: "), 1, said)
 
-    def test_values_that_cannot_be_read(self):
-        for flag, value, must in (("--temperature", "abc", "a number"),
-                                  ("--max-tokens", "many", "a whole number")):
-            self.refuse(2, "generate", "model", "--prompt", "The", flag, value,
-                        names=[f"{flag} is '{value}', must be {must}"])
+    def test_a_value_that_cannot_be_read(self):
+        self.refuse(2, "generate", "model", "--prompt", "The", "--temperature",
+                    "abc", names=["--temperature is 'abc', must be a number"])
 
 
 if __name__ == "__main__":
