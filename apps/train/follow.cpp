@@ -188,6 +188,8 @@ bool follower::stops() {
 
 bool follower::on(const job_event& e) {
   collect();
+  has_run_ = has_run_ || e.kind == job_event_kind::view
+             || e.kind == job_event_kind::step;
   host_.seen(e);
   const bool old = events_++ < config_.old;
   job_event shown = e;
@@ -213,7 +215,7 @@ bool follower::on(const job_event& e) {
     if (!config_.folder.empty())
       bring_home(e);
     shown.loss = last_loss_.value_or(e.loss);
-    if (!last_loss_ && e.step > 0 && !config_.folder.empty())
+    if (!has_run_ && e.step > 0 && !config_.folder.empty())
       out_.say("notice",
                "the node that was asked joined after the run: its log "
                "has no steps. To have them, attach again by --name or "

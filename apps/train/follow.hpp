@@ -141,6 +141,7 @@ private:
   std::uint64_t newest_step_ = 0;
   std::uint64_t last_step_ = 0;
   std::optional<double> last_loss_; ///< none: no step was told
+  bool has_run_ = false; ///< the log is of a peer that saw the job run
   std::optional<std::uint64_t> told_step_;
   std::int64_t newest_ms_ = 0; ///< of the events that were shown
   /// Events before this are late: another node is followed, whose log has them.

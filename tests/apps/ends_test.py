@@ -158,6 +158,23 @@ class Ends(World):
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    # It said that the loss was 0.
+    def test_a_node_that_came_after_a_run_says_what_it_lacks(self):
+        self.ready("--name", "first")
+        self.succeed("train", self.tiny_run(), "--data",
+                     self.write_text_files(), "--detach", "--job.name", "early",
+                     "--name", "first")
+        attach = ["attach", "early", "--json", "--name"]
+        end = self.events(self.succeed(*attach, "first"))[-1]
+        self.assertLess(end["loss"], 5.5)
+        late = self.ready("--name", "late")
+        late.wait_line(lambda line: "2 peers" in line)
+        events = self.events(self.succeed(*attach, "late", "--out", "out"))
+        self.assertIsNone(events[-1]["loss"])
+        self.assertTrue(any("its log has no steps" in e.get("text", "")
+                            for e in events), events)
+        self.assertTrue((self.folder / "out/model.safetensors").exists())
+
 
 if __name__ == "__main__":
     main()
