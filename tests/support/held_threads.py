@@ -22,13 +22,12 @@ DEVICES = ("shoal-device",)
 @functools.lru_cache
 def functions(program):
     """The addresses in a program's file at which its functions begin, and whether
-    each is one of the kernels'."""
+    each is one of the CPU's kernels: those take no lock."""
     listed = subprocess.run(["nm", "-n", "--defined-only", program], check=True,
                             capture_output=True, encoding="utf-8").stdout
     rows = [line.split() for line in listed.splitlines()]
     return ([int(row[0], 16) for row in rows],
-            [row[2].startswith(("_ZN5shoal7kernels", "_ZNK5shoal7kernels"))
-             for row in rows])
+            [row[2].startswith("_ZN5shoal7kernels3cpu") for row in rows])
 
 
 def computes(task, at):
@@ -54,6 +53,8 @@ def holds_a_lock(task, name):
     locks its queue between two pieces of work: it has none where it computes or
     sleeps."""
     number, *rest = (task / "syscall").read_text(encoding="utf-8").split()
+    if number == "running":  # not yet off its core
+        return True
     if name in FABRICS:
         return int(number) not in (YIELD, *EPOLL)
     if name in DEVICES and int(number) < 0:
@@ -99,7 +100,7 @@ class Held:
         try:
             for thread in self.threads:
                 self._stop(libc, thread)
-        except OSError as wrong:
+        except Exception as wrong:  # the caller's thread raises it
             self.wrong = wrong
         self.holding.set()
         while not self.release.wait(0.1):
