@@ -5,6 +5,7 @@
 #include "actors/serving/text_files.hpp"
 #include "actors/serving/version_header.hpp"
 #include "runtime/context.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
@@ -18,25 +19,18 @@ namespace {
 
 /// Reads the files by the functions for directories, from one that is removed
 /// again.
-/// @param ids vocab_size of the model
-model_text
-read_text(const core::blob_digest& manifest, runtime::store& from,
-          std::size_t ids, const fs::path& data_dir, const fs::path& folder) {
+model_text read_text(const core::blob_digest& manifest, runtime::store& from,
+                     std::size_t vocab_size, const fs::path& data_dir,
+                     const fs::path& folder) {
   model_text out;
   const auto put = put_text_files(manifest, from, data_dir, folder);
   out.whole = bool(put);
-  auto loaded = model::load_tokenizer(folder);
-  if (loaded && *loaded && (*loaded)->id_count() > ids)
-    out.no_text = "its tokenizer needs a vocab_size of "
-                  + std::to_string((*loaded)->id_count()) + ", and it has "
-                  + std::to_string(ids);
-  else if (loaded && *loaded)
+  auto loaded = model::tokenizer_for(folder, vocab_size);
+  if (loaded)
     out.tokenizer =
-      std::make_shared<const model::tokenizer>(*std::move(*loaded));
-  else if (!put)
-    out.no_text = put.message();
+      std::make_shared<const model::tokenizer>(*std::move(loaded));
   else
-    out.no_text = loaded ? "the model has no tokenizer" : loaded.message();
+    out.no_text = put ? loaded.message() : put.message();
   if (!out.tokenizer)
     out.no_rules = out.no_text;
   else if (auto bytes = out.tokenizer->token_bytes(); !bytes)
@@ -145,11 +139,12 @@ void served_model::fetch_text(runtime::context& node,
       return done();
     const auto out = std::make_shared<model_text>();
     node->disk().submit(
-      [out, manifest = entry_.origin, node, ids = config().model.vocab_size,
+      [out, manifest = entry_.origin, node,
+       vocab_size = config().model.vocab_size,
        folder = node->data_dir() / "tmp"
                 / ("served-" + core::job_text(entry_.id))](kernels::backend&) {
-        *out =
-          read_text(manifest, node->blobs(), ids, node->data_dir(), folder);
+        *out = read_text(manifest, node->blobs(), vocab_size, node->data_dir(),
+                         folder);
       },
       [this, out, post, done] {
         post([this, out, done] {

@@ -3,8 +3,8 @@
 // All blobs of a running job stay. Of the newest `results_kept` ended jobs that
 // train the last checkpoint stays, so that `shoal attach --out` can fetch it, and of
 // as many with checkpoints whose job this view does not list: it may be the view of
-// another shoal, which learns of the job later. Of all others nothing stays, nor of a job that
-// was taken off the list. Working folders of earlier versions (from-*, writing-*)
+// another shoal, which learns of the job later. Of all others nothing stays, nor of a
+// job that was taken off the list. Working folders of earlier versions (from-*, writing-*)
 // are removed with their job, and at the start. The blobs that a job needs are
 // listed beside its journal (jobs/<id>/blobs) when it begins, since views drop
 // old jobs and a node may be away when they end; the same holds for the parts

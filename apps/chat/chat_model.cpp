@@ -319,9 +319,9 @@ std::string chat_model::refusal(const runtime::http_reply& reply) const {
              "--api-key-env"
            + (error.text.empty() ? "" : " (it says: " + error.text + ")");
   if (error.asks_too_much)
-    return "so long an answer does not fit the model's context: /set "
-           "max_tokens "
-           "with a smaller number, and /retry asks again (the server says: "
+    return "an answer of max_tokens does not fit the model's context: /set "
+           "max_tokens with a smaller number, and /retry asks again (the "
+           "server says: "
            + error.text + ")";
   if (error.context_full)
     return "the conversation does not fit the model's context: /clear begins "

@@ -18,7 +18,6 @@
 #include "runtime/files/json.hpp"
 #include "runtime/host/ip_address.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/model/text/tokenizer.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -46,21 +45,6 @@ std::string usable(const std::string& listener) {
 
 } // namespace
 
-/// Why no text can be made into tokens of the model; empty: it can.
-static std::string no_text_of(const std::filesystem::path& folder,
-                              const runtime::serve_config& config) {
-  const auto by = model::load_tokenizer(folder);
-  if (!by)
-    return by.message();
-  if (!*by)
-    return "the model has no tokenizer";
-  const std::size_t ids = (*by)->id_count(), known = config.model.vocab_size;
-  return ids <= known
-           ? std::string()
-           : "its tokenizer needs a vocab_size of " + std::to_string(ids)
-               + ", and the model has " + std::to_string(known);
-}
-
 model::status model_submission::read_folder() {
   auto folder = model_in(
     o_.model, {true, [this] { return host_.goes_on(); }, host_.watch_work()});
@@ -73,8 +57,8 @@ model::status model_submission::read_folder() {
     return whole.why();
   if (const auto unused = model::unused_tensors(*folder); !unused.empty())
     host_.say(unused);
-  if (const auto why = no_text_of(*folder, *config); !why.empty())
-    host_.say("requests must give token ids, not text: " + why);
+  if (auto by = model::tokenizer_for(*folder, config->model.vocab_size); !by)
+    host_.say("requests must give token ids, not text: " + by.message());
   const auto bytes = weights_bytes(*folder);
   if (!bytes)
     return bytes.why();

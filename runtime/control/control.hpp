@@ -69,7 +69,7 @@ struct meant_peer {
 /// Why a request was not carried out; with reply_code::ok it was.
 struct not_done {
   reply_code code = reply_code::ok;
-  std::string why; ///< for people
+  std::string why; ///< an error line for the user
 };
 
 /// What control asks of its node. On control's thread, but send(), which comes

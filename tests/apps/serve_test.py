@@ -282,13 +282,13 @@ class Serve(Serving):
             "normalized": False}]
         path.write_text(json.dumps(tokenizer))
         process, at = self.serve("--http", "127.0.0.1:0")
-        self.assertTrue(any("vocab_size of 257" in line
+        self.assertTrue(any("the tokenizer has 257 ids" in line
                             for line in process.lines), process.lines)
         body = {"model": "m", "max_tokens": 4, "temperature": 0}
         for prompt in ("<|tool|> a herring", "a herring"):
             status, answer = at.post({**body, "prompt": prompt})
             self.assertEqual(status, 400, answer)
-            self.assertIn("vocab_size of 257", answer["error"]["message"])
+            self.assertIn("has 257 ids", answer["error"]["message"])
         self.assertEqual(at.post({**body, "prompt": [5, 6]})[0], 200)
         self.assertEqual(process.end(signal.SIGINT), 130)
 

@@ -78,20 +78,27 @@ status check_finite(std::string_view name, std::size_t count,
 /// Of model_directory and inference_directory.
 template <class Directory>
 void find_tokenizer(const fs::path& directory, Directory& model) {
-  auto tokenizer = load_tokenizer(directory);
-  if (!tokenizer)
-    model.no_text = tokenizer.message();
-  else if (!*tokenizer)
-    model.no_text = directory.string() + ": has no tokenizer; give token ids";
-  else if (model.config.vocab_size < (*tokenizer)->id_count())
-    model.no_text = directory.string()
-                    + ": the tokenizer needs a vocab_size of "
-                    + std::to_string((*tokenizer)->id_count());
+  if (auto found = tokenizer_for(directory, model.config.vocab_size))
+    model.tokenizer = *std::move(found);
   else
-    model.tokenizer = **tokenizer;
+    model.no_text = found.message();
 }
 
 } // namespace
+
+result<tokenizer>
+tokenizer_for(const fs::path& directory, std::size_t vocab_size) {
+  auto found = load_tokenizer(directory);
+  if (!found)
+    return found.why();
+  if (!*found)
+    return failure{"no tokenizer is among its files"};
+  if (vocab_size < (*found)->id_count())
+    return failure{"the tokenizer has " + std::to_string((*found)->id_count())
+                   + " ids, the model's vocab_size is "
+                   + std::to_string(vocab_size)};
+  return **std::move(found);
+}
 
 status check_directory(const fs::path& directory, const watch& told) {
   const auto config = load_config(directory);

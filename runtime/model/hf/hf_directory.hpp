@@ -41,6 +41,12 @@ result<model_directory> load_directory(const std::filesystem::path& directory,
 status
 check_directory(const std::filesystem::path& directory, const watch& told = {});
 
+/// The tokenizer with which text becomes token ids of a model; a failure says why
+/// there is none: the directory has no tokenizer, one that is not supported, or one
+/// with ids that are not below vocab_size.
+result<tokenizer>
+tokenizer_for(const std::filesystem::path& directory, std::size_t vocab_size);
+
 /// A warning about tensors in the files that the model described by config.json does
 /// not have, such as further layers; empty if there are none, or if the directory
 /// cannot be read. Buffers that older versions of transformers saved do not count.
