@@ -568,9 +568,9 @@ spawn_job(caf::actor_system& system, job_config config, std::string& why) {
   world->state_memory = std::make_shared<model::recycling_resource>(nullptr);
   world->gradient_memory = std::make_shared<model::recycling_resource>(shared);
   model::model_config config_saved = run->model;
-  config_saved.trained = {std::uint64_t(run->seq_len),
-                          run->data_end_of_text
-                            && run->data_tokenizer == "model"};
+  config_saved.notes.seq_len = std::uint64_t(run->seq_len);
+  config_saved.notes.end_of_text =
+    run->data_end_of_text && run->data_tokenizer == "model";
   world->layout = std::make_shared<const model::unit_layout>(config_saved);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {

@@ -326,7 +326,7 @@ struct evaluated {
 model::result<std::uint64_t>
 eval_window(const eval_command& o, const model::model_config& config) {
   const std::uint64_t most = config.max_position_embeddings;
-  const std::uint64_t trained = config.trained.seq_len;
+  const std::uint64_t trained = config.notes.seq_len;
   if (o.window.value_or(0) > most)
     return model::failure{"--window is " + std::to_string(*o.window)
                           + ", but the model's max_position_embeddings is "
@@ -364,7 +364,7 @@ sequences_of(const eval_command& o, const model::model_config& config,
   limits.windows = o.chunks.value_or(limits.windows);
   limits.window = window;
   if (by != nullptr
-      && (config.trained.seq_len == 0 || config.trained.end_of_text)) {
+      && (config.notes.seq_len == 0 || config.notes.end_of_text)) {
     auto ends = model_ends(*by, config, o.model);
     if (!ends)
       return ends.why();

@@ -175,6 +175,7 @@ const std::vector<std::string_view>& known_keys() {
                                          "dtype",
                                          "bos_token_id",
                                          "eos_token_id",
+                                         "pad_token_id",
                                          "quantization_config",
                                          "sliding_window",
                                          "use_sliding_window",

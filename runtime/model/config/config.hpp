@@ -34,12 +34,19 @@ inline constexpr std::uint64_t model_tensors_max = 1u << 18;
 /// A longer config.json is refused unread.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 
-/// How a model was trained, which does not change what it is: any two of these
-/// are equal.
-struct training_note {
-  std::uint64_t seq_len = 0; ///< tokens of its training sequences; 0: unknown
-  bool end_of_text = false;  ///< its .jsonl documents ended with such a token
-  friend bool operator==(const training_note&, const training_note&) {
+/// What a config.json says beside what the model computes: any two of these are
+/// equal.
+struct model_notes {
+  /// Of its training sequences, in tokens; 0: unknown. The key is
+  /// "shoal_train_seq_len".
+  std::uint64_t seq_len = 0;
+  /// Its .jsonl documents ended with such a token. The key is
+  /// "shoal_train_end_of_text".
+  bool end_of_text = false;
+  /// For other programs, which fill up batches with it. Values that are no id
+  /// of the model (files have -1) are left out.
+  std::optional<std::int32_t> pad_token_id;
+  friend bool operator==(const model_notes&, const model_notes&) {
     return true;
   }
 };
@@ -80,7 +87,7 @@ struct model_config {
   std::vector<std::int32_t> eos_token_ids = {2}; ///< may be empty
   /// The file asks for dropout in training; it is taken as 0.
   bool wants_dropout = false;
-  training_note trained; ///< "shoal_train_...", keys of our own
+  model_notes notes;
 
   bool operator==(const model_config&) const = default;
 };

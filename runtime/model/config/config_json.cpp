@@ -374,11 +374,11 @@ void read_keys(reader& r, const family& kind, const json& object,
   if (kind.usual.final_logit_softcapping != 0)
     read_cap(r, "final_logit_softcapping", c.final_logit_softcapping);
   read_switches(r, kind, c);
-  if (r.read("shoal_train_seq_len", c.trained.seq_len)
-      && (c.trained.seq_len == 0 || c.trained.seq_len > positions_max))
+  if (r.read("shoal_train_seq_len", c.notes.seq_len)
+      && (c.notes.seq_len == 0 || c.notes.seq_len > positions_max))
     r.fail("shoal_train_seq_len",
            "must be in 1 .. " + std::to_string(positions_max));
-  r.read("shoal_train_end_of_text", c.trained.end_of_text);
+  r.read("shoal_train_end_of_text", c.notes.end_of_text);
   if (kind.usual.num_experts != 0)
     read_experts(r, kind, c);
   std::vector<std::int32_t> usual_bos;
@@ -391,6 +391,10 @@ void read_keys(reader& r, const family& kind, const json& object,
     c.bos_token_id = bos.front();
   c.eos_token_ids =
     read_ids(r, object, "eos_token_id", c.vocab_size, c.eos_token_ids, true);
+  if (const json* pad = r.find("pad_token_id");
+      pad != nullptr && pad->is_number_unsigned()
+      && pad->get<std::uint64_t>() < c.vocab_size)
+    c.notes.pad_token_id = pad->get<std::int32_t>();
 }
 
 } // namespace
@@ -566,10 +570,12 @@ std::string to_json(const model_config& c) {
   else if (!c.eos_token_ids.empty())
     o["eos_token_id"] = c.eos_token_ids;
   o["pad_token_id"] = nullptr;
+  if (c.notes.pad_token_id)
+    o["pad_token_id"] = *c.notes.pad_token_id;
   o["use_cache"] = true;
-  if (c.trained.seq_len > 0)
-    o["shoal_train_seq_len"] = c.trained.seq_len;
-  if (c.trained.end_of_text)
+  if (c.notes.seq_len > 0)
+    o["shoal_train_seq_len"] = c.notes.seq_len;
+  if (c.notes.end_of_text)
     o["shoal_train_end_of_text"] = true;
   return json_text(o, 2) + "\n";
 }

@@ -176,6 +176,7 @@ result<model_config> config_of(const file& from) {
     return v && *v < vocabulary_max ? json(*v) : json(nullptr);
   };
   o["bos_token_id"] = id("tokenizer.ggml.bos_token_id");
+  o["pad_token_id"] = id("tokenizer.ggml.padding_token_id");
   json ends = json::array();
   for (const char* key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"})

@@ -220,6 +220,8 @@ std::string generation_config(const model_config& config) {
     o["eos_token_id"] = config.eos_token_ids.front();
   else if (!config.eos_token_ids.empty())
     o["eos_token_id"] = config.eos_token_ids;
+  if (config.notes.pad_token_id)
+    o["pad_token_id"] = *config.notes.pad_token_id;
   return json_text(o, 2) + "\n";
 }
 

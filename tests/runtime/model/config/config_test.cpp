@@ -294,4 +294,23 @@ BOOST_AUTO_TEST_CASE(a_written_config_is_read_back) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_padding_token_of_a_file_is_written_again) {
+  const auto padded = parse_config(R"({"vocab_size":10,"pad_token_id":9})");
+  BOOST_REQUIRE(padded);
+  const auto again = parse_config(to_json(*padded));
+  BOOST_REQUIRE(again);
+  BOOST_TEST((again->notes.pad_token_id == 9));
+  for (const char* none : {R"({"vocab_size":10})", // files have all of these
+                           R"({"vocab_size":10,"pad_token_id":null})",
+                           R"({"vocab_size":10,"pad_token_id":-1})",
+                           R"({"vocab_size":10,"pad_token_id":10})",
+                           R"({"vocab_size":10,"pad_token_id":"0"})"}) {
+    const auto parsed = parse_config(none);
+    BOOST_REQUIRE_MESSAGE(parsed, why(parsed));
+    BOOST_TEST(!parsed->notes.pad_token_id);
+    BOOST_TEST(to_json(*parsed).find(R"("pad_token_id": null)")
+               != std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
