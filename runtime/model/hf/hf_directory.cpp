@@ -25,6 +25,15 @@ namespace fs = std::filesystem;
 
 result<model_config> load_config(const fs::path& directory) {
   const fs::path path = directory / "config.json";
+  std::error_code ignored;
+  if (fs::is_regular_file(directory, ignored))
+    return failure{directory.string()
+                   + ": is a file; expected the folder of a model, with its "
+                     "config.json and model.safetensors"};
+  if (fs::is_directory(directory, ignored) && !fs::exists(path, ignored)
+      && !ignored)
+    return failure{directory.string()
+                   + ": is no folder of a model: it has no config.json"};
   auto text = read_file(path, config_bytes_max);
   if (!text)
     return text.why();
