@@ -169,20 +169,10 @@ int run_invite(const invite_options& o) {
 
 namespace {
 
-/// The effects of `revoke`. The peer may be away, and so not in the status.
-irrevocable revocation(const status_json& status, const revoke_options& o) {
-  std::string peer = "peer " + o.peer;
-  for (const status_json& p : status["peers"]) {
-    const std::string name = p["name"], id = p["id"];
-    if (name != o.peer && !id.starts_with(o.peer))
-      continue;
-    peer = "peer " + name + " (" + id.substr(0, 8) + ")";
-    if (id == status["self"])
-      peer += ", the node that is asked,";
-    break;
-  }
+/// The effects of `revoke`.
+irrevocable revocation(const std::string& found, const revoke_options& o) {
   return {"revoke",
-          "This shuts " + peer
+          "This shuts peer " + found
             + " out of the shoal for good: it ends, and only a new invite and "
               "an empty data directory bring that machine back. The cluster "
               "key is replaced, so copies of its file no longer work, nor do "
@@ -198,22 +188,12 @@ int run_revoke(const revoke_options& o) {
     return exit_usage;
   }
   runtime::client client(client_of(o.at));
-  if (client.connect())
+  std::string found;
+  if (client.connect() || client.find_to_revoke(o.peer, found))
     return fail(client);
-  if (!o.yes) {
-    std::string text;
-    if (client.status(text))
-      return fail(client);
-    const auto status = parse_status(text);
-    if (!status) {
-      std::cerr << "shoal: the node at " << client.where() << ": "
-                << status.message() << "\n";
-      return exit_failed;
-    }
-    const int answer = confirm(revocation(*status, o));
-    if (answer != exit_done)
+  if (!o.yes)
+    if (const int answer = confirm(revocation(found, o)); answer != exit_done)
       return answer;
-  }
   // A key that waits to be replaced would lock out nobody, and help nobody.
   std::string now;
   if (client.status(now))

@@ -567,9 +567,18 @@ std::error_code client::invite(std::uint32_t seconds, std::string& token) {
   return {};
 }
 
+std::error_code
+client::find_to_revoke(const std::string& peer, std::string& found) {
+  client_reply reply;
+  if (auto error = impl_->ask(runtime::revoke{peer, true}, reply))
+    return error;
+  found = std::move(reply.text);
+  return {};
+}
+
 std::error_code client::revoke(const std::string& peer, std::string& id) {
   client_reply reply;
-  if (auto error = impl_->ask(runtime::revoke{peer}, reply))
+  if (auto error = impl_->ask(runtime::revoke{peer, false}, reply))
     return error;
   id = std::move(reply.text);
   return {};

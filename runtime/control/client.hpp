@@ -148,6 +148,10 @@ public:
   [[nodiscard]] std::error_code
   invite(std::uint32_t seconds, std::string& token);
 
+  /// The peer that revoke() would remove, as "name (id)", or the reason why it
+  /// would remove none.
+  [[nodiscard]] std::error_code
+  find_to_revoke(const std::string& peer, std::string& found);
   /// Removes a peer for good, by name or by the first digits of its id, and
   /// replaces the cluster key. `id` is the whole one.
   [[nodiscard]] std::error_code

@@ -214,10 +214,12 @@ void fields(auto& v, core::of<use_invite> auto& x) {
 /// Removes a peer for good: its name, or the first digits of its id.
 struct revoke {
   std::string peer;
+  bool only_find = false; ///< the answer says whom it would remove, or why not
   friend bool operator==(const revoke&, const revoke&) = default;
 };
 void fields(auto& v, core::of<revoke> auto& x) {
   v("peer", x.peer, core::cleaned_text_of(core::limits::name_bytes_max));
+  v("only_find", x.only_find);
 }
 
 using client_request_body =

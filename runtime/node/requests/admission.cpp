@@ -148,52 +148,78 @@ void admission::redeem(std::uint64_t token, const use_invite& r) {
   node_.tell(cl::redeem_invite{r.token, r.who});
 }
 
+admission::revocable
+admission::find_revocable(const core::view& v, const std::string& word) {
+  std::vector<revocable> found;
+  const auto begins = [&word](const core::peer_id& id) {
+    return word.size() >= id_digits_min && core::to_hex(id).starts_with(word);
+  };
+  for (const core::member& m : v.members)
+    if (m.name == word || begins(m.id.peer))
+      found.push_back({m.id.peer, m.name, false, {}});
+  for (const core::peer_id& id : v.lapsed)
+    if (begins(id))
+      found.push_back({id, {}, false, {}});
+  if (found.empty())
+    for (const core::peer_id& id : nodes_.gone(word))
+      found.push_back({id, word, false, {}});
+  core::peer_id whole{};
+  if (found.empty() && word.size() == 2 * whole.size()
+      && core::from_hex(word, whole)) {
+    // Not seen here, but it is to stay away, if that is meant.
+    for (const core::member& m : v.members)
+      if (core::short_name(m.id.peer) == core::short_name(whole))
+        return {{},
+                {},
+                false,
+                "no peer has the id " + word + ": that of " + m.name
+                  + " begins alike, and is " + core::to_hex(m.id.peer)};
+    found.push_back({whole, {}, true, {}});
+  }
+  if (found.size() != 1)
+    return {{},
+            {},
+            false,
+            (found.empty() ? "no peer is named '" : "several peers are named '")
+              + word
+              + (found.empty() ? "', and none that went since this node started"
+                               : "'")
+              + ": use the first " + std::to_string(id_digits_min)
+              + " digits of its id, or more (`shoal status --json` has those "
+                "of members, `shoal logs` those of peers that went)"};
+  if (found[0].peer == config_.self)
+    return {{}, {}, false, "a peer cannot revoke itself: ask another one"};
+  if (core::is_revoked(v, found[0].peer))
+    return {{}, {}, false, "this peer is revoked already"};
+  return std::move(found[0]);
+}
+
 void admission::revoke_peer(std::uint64_t token, const revoke& r) {
   const auto now = node_.view();
   if (!now)
     return refuse(token, "no view yet: try again");
-  std::vector<core::peer_id> found;
-  const auto by_id = [&](const core::peer_id& id) {
-    if (r.peer.size() >= id_digits_min && core::to_hex(id).starts_with(r.peer))
-      found.push_back(id);
-  };
-  for (const core::member& m : now->members)
-    if (m.name == r.peer)
-      found.push_back(m.id.peer);
-    else
-      by_id(m.id.peer);
-  for (const core::peer_id& id : now->lapsed)
-    by_id(id);
-  if (found.empty())
-    found = nodes_.gone(r.peer);
-  core::peer_id whole{};
-  const bool strange = found.empty() && r.peer.size() == 2 * whole.size()
-                       && core::from_hex(r.peer, whole);
-  if (strange) { // not seen here, but it is to stay away, if that is meant
-    for (const core::member& m : now->members)
-      if (core::short_name(m.id.peer) == core::short_name(whole))
-        return refuse(token, "no peer has the id " + r.peer + ": that of "
-                               + m.name + " begins alike, and is "
-                               + core::to_hex(m.id.peer));
-    found.push_back(whole);
+  const revocable found = find_revocable(*now, r.peer);
+  if (!found.why.empty())
+    return refuse(token, found.why);
+  const std::string strange =
+    found.strange ? " (no peer that this node knows has this id)" : "";
+  if (r.only_find) {
+    const std::string id = core::to_hex(found.peer);
+    return node_.answer(
+      token, {0,
+              {},
+              found.name.empty()
+                ? id + strange
+                : found.name + " (" + core::short_name(found.peer) + ")",
+              {}});
   }
-  if (found.size() != 1)
-    return refuse(
-      token,
-      (found.empty() ? "no peer is named '"
-                     : "several peers are "
-                       "named '")
-        + r.peer + "': use the first " + std::to_string(id_digits_min)
-        + " digits of its id, or more (`shoal status --json` has those of "
-          "members, `shoal logs` those of peers that went)");
   waiting_requests::wanted_view w;
   w.tag = transport::tls::make_instance();
-  w.reached = [id = found[0], strange](const core::view& v, outcome& o) {
-    o.text = core::to_hex(id)
-             + (strange ? " (no peer that this node knows has this id)" : "");
+  w.reached = [id = found.peer, strange](const core::view& v, outcome& o) {
+    o.text = core::to_hex(id) + strange;
     return core::is_revoked(v, id);
   };
-  const cl::revoke_peer event{found[0], transport::tls::make_shared_key(),
+  const cl::revoke_peer event{found.peer, transport::tls::make_shared_key(),
                               w.tag};
   if (!requests_.want(token, std::move(w)))
     return refuse(token, "no view yet: try again");

@@ -74,6 +74,15 @@ public:
                std::int64_t unix_ms, clock::time_point now);
 
 private:
+  /// Whom `revoke WORD` means; `why` has the reason if nobody.
+  struct revocable {
+    core::peer_id peer{};
+    std::string name;     ///< may be empty
+    bool strange = false; ///< no peer that this node knows
+    std::string why;
+  };
+  revocable find_revocable(const core::view& v, const std::string& word);
+
   void duplicate(const std::string& address, clock::time_point now);
   void refuse(std::uint64_t token, std::string why);
 

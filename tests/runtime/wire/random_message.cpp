@@ -69,7 +69,7 @@ client_request random_message::request(std::size_t kind) {
     r.body = use_invite{id<core::cluster_key>(), {}};
     break;
   case 12:
-    r.body = revoke{text()};
+    r.body = revoke{text(), coin()};
     break;
   case 13:
     r.body = wait_no_longer{engine_()};

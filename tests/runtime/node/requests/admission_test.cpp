@@ -250,6 +250,20 @@ BOOST_AUTO_TEST_CASE(a_peer_that_has_gone_is_revoked_by_its_name) {
   BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(2)));
 }
 
+// The question whether one is sure was asked about a name that nobody has.
+BOOST_AUTO_TEST_CASE(whom_it_would_revoke_can_be_asked_first) {
+  adopt(two_members());
+  const auto told = node.told.size();
+  admits.revoke_peer(1, {"bert", true});
+  BOOST_TEST(node.answers[1].why == "");
+  BOOST_TEST(node.answers[1].text == "bert (02020202)");
+  admits.revoke_peer(2, {"berta", true});
+  BOOST_TEST(says(node.answers[2].why, "no peer is named 'berta'"));
+  admits.revoke_peer(3, {core::to_hex(numbered_peer(1)), true});
+  BOOST_TEST(says(node.answers[3].why, "cannot revoke itself"));
+  BOOST_TEST(node.told.size() == told); // nothing is done
+}
+
 // A typing error had success, and the peer that was meant stayed.
 BOOST_AUTO_TEST_CASE(an_id_that_nobody_has_is_doubted) {
   core::view v = two_members();
