@@ -43,7 +43,7 @@ public:
   std::uint64_t prompt_tokens() const noexcept { return prompt_tokens_; }
   std::uint64_t tokens() const noexcept;
   double first_s() const noexcept; ///< to the first token; 0: none came
-  /// From the first token on; 0: there is only one.
+  /// From the first token on; 0: there are too few to tell.
   double tokens_per_s() const noexcept;
 
 private:

@@ -271,14 +271,14 @@ class Dialogue(World):
         with Server() as server:
             t = self.begin(server)
             server.answers = [[thought("hm"), "One\x1b[2J\x07\u009b2J",
-                               finish("stop", 9, 4)],
+                               finish("stop", 9, 14)],
                               ["Two", finish("length", 9, 41)]]
             t.say("/system short", DIM)
             t.wait(">>> ")
             t.say("/set temperature 0.25")
             said = t.say("Hi")
             self.assertIn("One [2J  2J", said)  # no control of the model's
-            self.assertRegex(said, r"\[4 tokens, [0-9.]+ tokens/s; the first "
+            self.assertRegex(said, r"\[14 tokens, [0-9.]+ tokens/s; the first "
                                    r"after [0-9.]+ [mu]?s\]")
             self.assertIn(f"{DIM}hm{PLAIN}\r\nOne", t.raw)
             self.assertIn("context is full (50 tokens): /clear", t.say("more"))
@@ -314,7 +314,7 @@ class Dialogue(World):
             self.assertIn("did you mean 'top_p'", t.say("/set topp 1"))
             self.assertIn("did you mean '/retry'", t.say("/rety"))
             stats = t.say("/stats")
-            self.assertIn("6 answers, 53 tokens", stats)
+            self.assertIn("6 answers, 63 tokens", stats)
             self.assertIn("of 50", stats)
             self.assertIn("/load FILE", t.say("/help"))
             t.type("/exit\n")
