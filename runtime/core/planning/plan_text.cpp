@@ -118,9 +118,12 @@ std::string to_text(const view& v, const island_id& id, const island_place& a) {
 std::string to_text(const view& v, const assignment& a,
                     const std::vector<unheld_wish>& unheld) {
   std::string out;
+  const job_entry* job = find_job(v, a.job);
+  const std::string part = // as the users of each kind of job call it
+    job && job->kind == job_kind::serve ? "replica " : "island ";
   for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
     if (a.islands.size() > 1)
-      out += (i == 0 ? "island " : "; island ") + std::to_string(i) + ": ";
+      out += (i == 0 ? part : "; " + part) + std::to_string(i) + ": ";
     out += to_text(v, {a.job, i}, a.islands[i]);
   }
   if (waits(a))
