@@ -1,6 +1,7 @@
 // runtime/node/node.cpp -- a node's life: start, leave, stop.
 #include "runtime/node/node.hpp"
 
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/discovery/address_finder.hpp"
 #include "runtime/discovery/discovery.hpp"
@@ -345,6 +346,13 @@ void node::impl::start_membership() {
   c->version = core::shown(config_.version, codec::version_bytes_max);
   known_->version(self_, c->version);
   c->seeds = setup_.join;
+  // One list may serve all nodes; a list of this node alone is a mistake.
+  if (!setup_.join.empty()
+      && std::ranges::all_of(setup_.join, [&](const std::string& a) {
+           return std::ranges::count(c->self.addresses, a) > 0;
+         }))
+    say("[node] --join names no other node: " + core::listed(setup_.join)
+        + " is this one");
   c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());
   c->key = setup_.cluster_key;
   c->digest_key = &codec::key_digest;

@@ -3,6 +3,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -133,8 +134,12 @@ session::outcome session::outcome_of(int returned) {
   case SSL_ERROR_WANT_WRITE:
     return {result::wait_write};
   case SSL_ERROR_SSL: {
-    const auto* text = ERR_reason_error_string(ERR_peek_error());
+    const auto error = ERR_peek_error();
+    const auto* text = ERR_reason_error_string(error);
     reason_ = std::string("TLS: ") + (text ? text : "unknown error");
+    if (ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER)
+      reason_ +=
+        ": what answers at that port is no node (HTTP has another one)";
     ERR_clear_error();
     return {result::failed};
   }
