@@ -190,7 +190,7 @@ void put_work(std::string& out, const json& peer, const json& job) {
   const json& disks = shared ? job["part_keepers"] : keepers;
   const auto takes = std::size_t(std::ranges::count_if(
     disks, [](const json& k) { return !k["refuses"].get<bool>(); }));
-  const std::string so_many = core::count_text(takes, "disk");
+  const std::string counted = core::count_text(takes, "disk");
   for (const json& k : disks) {
     if (text_of(k, "id") != text_of(peer, "id"))
       continue;
@@ -209,11 +209,11 @@ void put_work(std::string& out, const json& peer, const json& job) {
     put(out, "  keeps the checkpoints of job %s (%s): ", text(job, "name"),
         id.c_str());
     if (shared)
-      put(out, "in parts on %s, each part on %zu\n", so_many.c_str(),
+      put(out, "in parts on %s, each part on %zu\n", counted.c_str(),
           keepers.size());
     else
       put(out, "whole on %s\n",
-          takes == 1 ? "this disk alone" : so_many.c_str());
+          takes == 1 ? "this disk alone" : counted.c_str());
   }
 }
 

@@ -63,10 +63,11 @@ void check(const fabric_choice& c) {
       throw usage_error("fabric.exclude has '" + name
                         + "'; expected shm, rdma or ucx-tcp");
   if ((c.force == "rdma" || c.force == "ucx-tcp") && c.trusted.empty())
-    throw usage_error("fabric.force = " + c.force
-                      + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
-                        "whoever is in such a network can read and write this "
-                        "process's memory");
+    throw usage_error(
+      "fabric.force = " + c.force
+      + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
+        "every machine in such a network can read and write this "
+        "process's memory");
   (void)parsed(c.trusted);
 }
 

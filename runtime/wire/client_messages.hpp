@@ -272,7 +272,7 @@ enum class reply_code : std::uint8_t {
 struct client_reply {
   std::uint64_t number = 0;
   reply_code code = reply_code::ok;
-  std::string text;              ///< for people; or status as JSON
+  std::string text;              ///< for its user; or status as JSON
   std::uint64_t value = 0;       ///< job, upload, total bytes, next position
   core::blob_digest digest{};    ///< of a committed upload
   std::vector<std::byte> bytes;  ///< of a blob

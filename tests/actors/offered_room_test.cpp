@@ -35,7 +35,7 @@ struct disk_node : test::still_context {
     BOOST_REQUIRE(!writer->commit(out, std::nullopt));
     return out;
   }
-  /// A model of one file with so many bytes. @returns its manifest
+  /// A model of one file of that size. @returns its manifest
   core::blob_digest put_model(std::size_t bytes) {
     manifest m;
     const std::string text(bytes, char('a' + bytes % 26));

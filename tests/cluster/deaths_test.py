@@ -3,7 +3,7 @@
 # Those that compute a job die together, or with all that hold its newest
 # checkpoint, and come back seconds later with their disks; pairs of four peers
 # die in turn, and in a storm. Checked: no more steps come again than lie
-# between two checkpoints, with the losses that they had, whoever has died; where
+# between two checkpoints, with the losses that they had, whichever peer died; where
 # the run waits for a checkpoint, it says for whom. Where nobody comes back, the
 # copy of the command that follows the run is restored, or a person ends the wait.
 import random

@@ -65,7 +65,7 @@ class Storm:
                     break
 
     def follow(self, until):
-        """Follows the run; whoever hangs is found out."""
+        """Follows the run; a peer that hangs is named."""
         while time.monotonic() < until:
             self.listen()
             try:
@@ -149,7 +149,7 @@ class Storm:
                 times[last - 1])
 
     def speed(self, count):
-        """Of so many peers. Fewer than were measured, since one was not back
+        """Of `count` peers. Fewer than were measured, since one was not back
         when the next was killed: as much less as they are fewer."""
         known = max(count, min(self.speeds))
         return statistics.mean(self.speeds[known]) * count / known

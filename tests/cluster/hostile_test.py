@@ -123,7 +123,7 @@ class Siege:
 
 
 def stretch(watch, steps, until=lambda: True):
-    """The median time of the next steps, so many or until that holds."""
+    """The median time of the next `steps`, or of those until `until()` holds."""
     watch.now()
     first = len(watch.times)
     watch.advance(steps)

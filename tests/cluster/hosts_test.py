@@ -41,7 +41,7 @@ enable = false
 """
 USUAL_STEPS = 10  # what they take is then known
 NOTICED_MAX = 20  # steps at a quarter of the speed; ten on a quiet machine
-NOTICED_MAX_S = 30  # or so many seconds, where steps took less than:
+NOTICED_MAX_S = 30  # or this time, where steps took less than:
 SHORT_S = 0.1
 SHARE, QUARTER = 0.4, 0.1  # of a processor: to be had on a busy machine, too
 LAYOUTS = {  # name -> (stages, replicas, exact)

@@ -95,7 +95,7 @@ class Run:
                 pass
 
     def advance(self, count=3, seconds=60):
-        """Waits for so many steps from now on."""
+        """Waits for `count` steps from now on."""
         self.now()
         for _ in range(count):
             event = self.until(lambda e: e["event"] == "step", seconds)

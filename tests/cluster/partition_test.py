@@ -303,7 +303,7 @@ def flapping(shoal):
 
 @case(5)
 def ways_that_come_and_go(shoal):
-    """Any way, in any direction, by seed; whoever is left out comes back."""
+    """Any way, in any direction, by seed; a peer that is left out comes back."""
     shoal.out = True
     rng = random.Random(SEED["value"])
     pairs = [(a, b) for a in shoal.peers for b in shoal.peers if a is not b]

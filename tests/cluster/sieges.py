@@ -2,7 +2,7 @@
 #
 # Three nodes train. For each attack a calm stretch is followed by one under
 # attack, one stranger at each port (stranger.cpp); strangers run at the lowest
-# priority (--nice), since whoever attacks from elsewhere takes no time here. A
+# priority (--nice), since an attacker on another machine would take no time here. A
 # row says
 # how often the attack was tried, the steps per second against the calm ones
 # before, and the longest gap between two steps. Nobody may be let in, and who

@@ -1,4 +1,4 @@
-# tests/cluster/strangers.py -- everything that whoever reaches a port may do.
+# tests/cluster/strangers.py -- all that a stranger who reaches a port may do.
 #
 # They hold no cluster key. Each attack is a function of a port and a random
 # generator; it returns what it counted. None of them may be let in: whatever

@@ -104,15 +104,15 @@ class Watch:
                 return
 
     def advance(self, count, seconds=120):
-        """Waits for so many steps from now on."""
+        """Waits for `count` steps from now on."""
         self.now()
         for _ in range(count):
             if self.step(seconds) is None:
                 raise AssertionError("the run ended too early: more steps are "
-                                     "needed for so many kills")
+                                     "needed for all kills")
 
     def past(self, when, count=1, seconds=120):
-        """Waits for so many steps that were committed after that time."""
+        """Waits for `count` steps that were committed after `when`."""
         while sum(1 for t in self.times[-count:] if t > when) < count:
             if self.step(seconds) is None:
                 raise AssertionError("the run ended too early")
@@ -146,7 +146,7 @@ class Watch:
 
     def fill(self, cluster):
         """Looks in the logs of all nodes for the steps that were not told;
-        then the times are those of whoever committed a step first."""
+        then a step has the time of the first peer that committed it."""
         deadline = time.monotonic() + LOG_S
         while True:
             found = self._known(cluster)

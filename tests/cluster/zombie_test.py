@@ -53,8 +53,8 @@ def enough(cluster, folder, seconds):
 
 
 def sleep_and_wake(cluster, run, zombies, followed, seconds):
-    """Stops them until they are expelled and more steps are made, so long at
-    least; wakes them. Returns when all are together again: after how long."""
+    """Stops them for `seconds` at least, until they are expelled and more steps
+    are made; wakes them. Returns when all are together again: after how long."""
     before = members(followed)
     for peer in zombies:
         os.kill(peer.pid(), signal.SIGSTOP)

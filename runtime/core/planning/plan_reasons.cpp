@@ -30,7 +30,7 @@ const assignment* previous_of(const view& v, job_id job) {
 
 /// "only 2 peers compute", the reason for most unmet wishes.
 /// @param shared the others are those of other islands
-std::string so_many_compute(std::size_t able, bool shared) {
+std::string able_text(std::size_t able, bool shared) {
   const std::string peers = "only " + count(able, "peer");
   if (shared)
     return peers + (able == 1 ? " is" : " are") + " left for it";
@@ -80,7 +80,7 @@ private:
       why = "a step has " + std::to_string(job_.microbatches)
             + (job_.microbatches == 1 ? " microbatch" : " microbatches");
     else if (wanted * deep > able_)
-      why = so_many_compute(able_, shared_)
+      why = able_text(able_, shared_)
             + (deep > 1 ? ", for stages on peers of their own" : "");
     else if (!a_.arriving.empty())
       why = "their state is on its way";
@@ -103,7 +103,7 @@ private:
       add(key, std::to_string(wanted),
           std::string("all stages of a ") + placer_of(job_.kind).replica
             + " on " + count(peers_of_one_, "peer"),
-          lacks_peers(wanted) ? so_many_compute(able_, shared_)
+          lacks_peers(wanted) ? able_text(able_, shared_)
           : !a_.arriving.empty()
             ? "their state is on its way"
             : "no other peers have the memory for a stage");
@@ -138,8 +138,7 @@ private:
       if (!a_.arriving.empty())
         why = "more are being made";
       else if (able_ <= std::size_t{got} + 1)
-        why = able_ == 1 ? "there is no other peer"
-                         : so_many_compute(able_, shared_);
+        why = able_ == 1 ? "there is no other peer" : able_text(able_, shared_);
       add("fault_tolerance.copies", std::to_string(job_.want_copies),
           got == 0   ? "no copy in memory"
           : got == 1 ? "1 copy in memory"

@@ -21,7 +21,7 @@
 namespace shoal::runtime {
 namespace {
 
-constexpr std::size_t key_bytes = 32; ///< so many that none is ever guessed
+constexpr std::size_t key_bytes = 32; ///< too many to be guessed
 /// A line: name, digest, two limits, line end; some comments beside them.
 constexpr std::size_t file_bytes_max = api_keys_max * 256;
 

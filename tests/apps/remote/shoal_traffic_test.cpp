@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(pairs_of_other_peers_are_known_by_their_own_counts) {
   BOOST_TEST(!between(all, "1", "1"));
 }
 
-BOOST_AUTO_TEST_CASE(of_a_peer_that_lies_only_so_many_links_are_taken) {
+BOOST_AUTO_TEST_CASE(the_links_of_a_peer_that_lies_are_limited) {
   shoal_traffic t;
   std::string links;
   for (std::size_t i = 0; i < shoal_traffic::links_max + 9; ++i)

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(a_new_folder_has_its_note_and_is_in_use) {
 }
 
 /// A node that starts looks at each folder, also at one that was made just now.
-BOOST_AUTO_TEST_CASE(a_folder_is_held_whoever_looks_while_it_is_made) {
+BOOST_AUTO_TEST_CASE(a_folder_is_held_while_others_look_at_it) {
   const temporary t;
   std::jthread looks([&](const std::stop_token& stop) {
     while (!stop.stop_requested())

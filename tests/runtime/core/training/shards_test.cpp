@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(keepers_share_the_parts_evenly) {
   BOOST_TEST((kept(6, most) == all));
 }
 
-BOOST_AUTO_TEST_CASE(each_part_must_be_in_so_many_stores) {
+BOOST_AUTO_TEST_CASE(each_part_must_be_in_enough_stores) {
   const part_set none, low(part_range{0, 2}), high(part_range{2, 4});
   BOOST_TEST(everywhere(4, 1, {none}));
   BOOST_TEST(!everywhere(4, 1, {}));
