@@ -177,8 +177,7 @@ private:
       files.push_back(*file);
     }
     if (largest > part_bytes_)
-      return put_parts(kind, *names, files,
-                       std::max(part_bytes_, total / parts_max));
+      return put_parts(kind, files, std::max(part_bytes_, total / parts_max));
     for (std::size_t i = 0; i < files.size(); ++i) {
       const model::file_piece whole(files[i]);
       if (auto done = put_file((*names)[i], {&whole, 1}); !done)
@@ -202,8 +201,8 @@ private:
   }
 
   model::status
-  put_parts(const std::string& kind, const std::vector<std::string>& names,
-            const std::vector<file_ptr>& files, std::uint64_t part_bytes) {
+  put_parts(const std::string& kind, const std::vector<file_ptr>& files,
+            std::uint64_t part_bytes) {
     std::vector<std::pair<model::file_part, file_ptr>> parts;
     for (std::size_t i = 0; i < files.size(); ++i) {
       auto cut = cut_file(*files[i], part_bytes);
