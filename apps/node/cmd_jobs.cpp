@@ -470,6 +470,13 @@ int run_attach(const attach_options& o) {
   if (!folder)
     return fail(folder.message());
   f.folder = o.out;
+  if (*folder)
+    f.place = [&] {
+      auto now = (*folder)->place();
+      for (const std::string& notice : (*folder)->take_notices())
+        out.say("notice", notice);
+      return now;
+    };
   if (!o.out.empty())
     f.last = last_elsewhere(*status, job.text, o.at);
   f.keep = run->keep_latest_k;

@@ -115,6 +115,9 @@ private:
     return model::done{};
   }
 
+  /// --out, which may be moved while the run writes there.
+  const fs::path& out() const { return folder_ ? folder_->path() : o_.out; }
+
   void say_notices() {
     for (const std::string& notice : folder_->take_notices())
       out_->say("notice", notice);
@@ -130,10 +133,10 @@ private:
   std::string job_text() const { return core::job_text(job_); }
 
   std::string attach_line() const {
-    return "`" + command_line("attach " + job_text(), o_.at, o_.out) + "`";
+    return "`" + command_line("attach " + job_text(), o_.at, out()) + "`";
   }
   std::string resume_line() const {
-    return "`shoal train " + shell_word(o_.out.string()) + " --resume"
+    return "`shoal train " + shell_word(out().string()) + " --resume"
            + options_text(o_.at) + "`";
   }
   std::string ends_it(const char* how) const {
@@ -425,7 +428,7 @@ private:
   void say_at_second(bool ends) {
     const std::string line = core::shown(
       embedded_
-        ? stopped_text(o_.out, resume_line())
+        ? stopped_text(out(), resume_line())
         : unwatched_text(job_text(), ends ? std::string() : cancel_line(""),
                          attach_line()));
     interrupts_.on_second(line);
@@ -436,7 +439,7 @@ private:
   /// The last checkpoint cannot be written: the next signal ends the trials. If
   /// the first one has ended the run, that is the second one.
   void trying(const fs::path& kept) override {
-    const std::string line = kept_text(kept, o_.out, finished_);
+    const std::string line = kept_text(kept, out(), finished_);
     giving_up_ = !interrupts_.seen();
     interrupts_.on_first([] {});
     interrupts_.on_second(core::shown(line));
@@ -459,6 +462,11 @@ private:
     });
     follow_config f;
     f.folder = o_.out;
+    f.place = [this] {
+      auto now = folder_->place();
+      say_notices();
+      return now;
+    };
     f.keep = run_.keep_latest_k;
     f.at = client_of(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
@@ -486,7 +494,7 @@ private:
       return fail("the job was to end, and nobody has answered"
                   + ends_it(" --now"));
     if (!watch.spared().empty())
-      return fail(kept_text(watch.spared(), o_.out, watch.state() == "done"),
+      return fail(kept_text(watch.spared(), out(), watch.state() == "done"),
                   exit_interrupted);
     if (watch.state() == "cancelled" && interrupts_.seen()) {
       std::cerr << "shoal: stopped after step " << watch.last_step()
@@ -499,7 +507,7 @@ private:
       return watch.saved()
                ? exit_done
                : fail(
-                 "the run is done, but its model is not in " + o_.out.string()
+                 "the run is done, but its model is not in " + out().string()
                  + (embedded_ ? "" : "; " + attach_line() + " fetches it"));
     if (watch.state() == "cancelled"
         && (!watch.newest().empty() || watch.told_step()))

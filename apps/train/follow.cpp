@@ -277,6 +277,8 @@ void follower::try_again(const job_event& last) {
              + "; trying again until it can (Ctrl-C gives it up)"
              + (spared_.empty() ? "" : ". It is kept in " + spared_.string()));
   while (unwritten_ && pause()) {
+    if (!find_folder())
+      continue;
     unwritten_.reset();
     fetcher_->want(last, client_.where());
     fetcher_->settle([this] { return host_.gives_up(); });
@@ -326,8 +328,26 @@ void follower::fetch_pending() {
   const job_event wanted = std::exchange(pending_, {});
   if (!fetcher_ || wanted.digest == wanted_digest_)
     return; // the last, told of again
+  if (auto found = find_folder(); !found)
+    return take_home({wanted, {}, found.message(), true});
   wanted_digest_ = wanted.digest;
   fetcher_->want(wanted, client_.where());
+}
+
+/// Follows a folder that was moved. Fails if nothing may be written there.
+model::status follower::find_folder() {
+  if (!config_.place)
+    return model::done{};
+  const auto now = config_.place();
+  if (!now)
+    return now.why();
+  if (*now == config_.folder)
+    return model::done{};
+  config_.folder = *now;
+  fetcher_->move_to(*now / "checkpoint");
+  if (!newest_.empty())
+    newest_ = *now / "checkpoint" / newest_.filename();
+  return model::done{};
 }
 
 /// Waits for what is still being fetched.
@@ -368,8 +388,11 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
                            + (o.why.empty() ? "a newer one was ready" : o.why));
     return;
   }
-  newest_ = o.folder;
+  // Where it lies now: the folder may have been moved since it was asked for.
+  newest_ = config_.folder / "checkpoint" / o.folder.filename();
   newest_step_ = o.asked.step;
+  if (!find_folder())
+    return;
   const auto all = checkpoints(config_.folder);
   std::error_code ignored;
   for (std::size_t i = 0; i + std::size_t(config_.keep) < all.size(); ++i)
@@ -379,6 +402,10 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
 
 /// The newest checkpoint becomes the model of this run.
 bool follower::save_model() {
+  if (auto found = find_folder(); !found) {
+    out_.say("notice", "the model is not saved: " + found.message());
+    return false;
+  }
   if (const auto later = model_step(config_.folder);
       later > std::int64_t(newest_step_)) { // of another command
     out_.say("notice",

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +48,10 @@ std::filesystem::path kept_for(const std::filesystem::path& out,
 
 struct follow_config {
   std::filesystem::path folder; ///< may be empty
-  std::int64_t keep = 10;       ///< checkpoints
+  /// Where `folder` is now, or why nothing may be written there; asked before
+  /// each writing. Empty: it stays where it is.
+  std::function<model::result<std::filesystem::path>()> place;
+  std::int64_t keep = 10; ///< checkpoints
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched.
   std::uint64_t old = 0;
@@ -126,6 +130,7 @@ private:
   void try_again(const runtime::job_event& last);
   void spare_one(const runtime::job_event& last);
   bool pause();
+  model::status find_folder();
   void take_home(const checkpoint_fetcher::outcome& o);
   bool save_model();
 

@@ -260,8 +260,7 @@ status out_folder::decide_resume() {
   if (!damage_.empty())
     return failure{"--resume: " + damage_ + again};
   if (!found_)
-    return failure{"--resume: " + (path() / record_name).string()
-                   + ", which names the run, does not exist" + again};
+    return failure{"--resume: " + no_record(path()).message};
   auto all = changes(found_->run, request_.run);
   const std::string& had = found_->run.data_tokenizer;
   const std::string& has = request_.run.data_tokenizer;
@@ -292,8 +291,11 @@ status out_folder::decide_resume() {
 }
 
 std::string out_folder::ways_out() const {
+  std::error_code ignored;
+  const bool other = fs::is_symlink(path(), ignored)
+                     || path().filename() != real_.filename(); // "."
   return "choose another --out, or move the folder aside with --overwrite (to "
-         + path().string() + ".old-N)";
+         + (other ? real_ : path()).string() + ".old-N)";
 }
 
 status out_folder::refuse(const std::vector<std::string>& names) const {
@@ -418,16 +420,26 @@ status out_folder::check_text(const std::string& text) const {
   if (request_.what != purpose::resume || found_->text.empty()
       || found_->text == text)
     return done{};
-  const std::string by =
-    to_text(changes(found_->run, request_.run), change_kind::text);
-  return failure{
-    "--resume: the text is not that of the run in " + path().string() + " ("
-    + (by.empty() ? list(request_.run.data_paths) + ": its files have changed"
-                  : by)
-    + "): its steps would use other samples. Give the old text, or " + new_run};
+  const auto all = changes(found_->run, request_.run);
+  std::string by = to_text(all, change_kind::text);
+  const auto other = std::ranges::find(all, "model.path", &run_change::key);
+  if (by.empty() && other != all.end()
+      && request_.run.data_tokenizer == "model")
+    by = "by another tokenizer: model.path was " + other->before + " and is "
+         + other->now;
+  if (by.empty())
+    by = list(request_.run.data_paths) + ": its files have changed";
+  return failure{"--resume: the text is not that of the run in "
+                 + path().string() + " (" + by
+                 + "): its tokens, or the names of its files, are others, and "
+                   "so would be the samples of its steps. Give the old text, "
+                   "or "
+                 + new_run};
 }
 
 status out_folder::claim(const std::string& text) {
+  if (auto here = place(); !here)
+    return here.why();
   if (moves_)
     if (auto moved = move_aside(); !moved)
       return moved;
@@ -449,10 +461,45 @@ status out_folder::claim(const std::string& text) {
 
 status out_folder::keep(const std::string& job, const std::string& watch) {
   kept_ = true;
+  if (auto here = place(); !here)
+    return here.why();
   record_.add(job);
   if (auto said = say_holder(watch); !said)
     return said;
   return write();
+}
+
+model::result<fs::path> out_folder::place() {
+  if (same_file(lock_.get(), path() / model::results_lock))
+    return path();
+  std::error_code error;
+  const fs::path lock =
+    fs::read_symlink("/proc/self/fd/" + std::to_string(lock_.get()), error);
+  if (error || !same_file(lock_.get(), lock)) {
+    if (auto made = make_again(); !made)
+      return failure{path().string() + " was removed, and " + made.message()};
+    return path();
+  }
+  notices_.push_back(path().string() + " was moved to "
+                     + lock.parent_path().string()
+                     + ": this run goes on there");
+  request_.folder = real_ = lock.parent_path();
+  return path();
+}
+
+/// In the place of a folder that was removed, if nobody has taken it.
+status out_folder::make_again() {
+  std::error_code error;
+  if (!written_names(path()).empty())
+    return failure{"another run or model is there now"};
+  if (error = make(path(), made_); error)
+    return failure{"it cannot be made again: " + error.message()};
+  if (auto locked = lock(); !locked)
+    return locked;
+  notices_.push_back(path().string()
+                     + " was removed: it is made again, without what this run "
+                       "had written there");
+  return claimed_ ? write() : done{};
 }
 
 status out_folder::write() const {

@@ -19,6 +19,9 @@
 //     open() -> check_text() -> claim() -> keep()        init: open() ->
 //     claim()
 //
+// Once kept, a folder may be moved by a user, or by another command's
+// --overwrite of a folder around it: place() follows it.
+//
 // Before claim() nothing is moved and only the lock is made. Until keep() is
 // called the destructor undoes everything: a command that fails before its job
 // is submitted leaves the folder as it was.
@@ -89,6 +92,11 @@ public:
   /// to write here; empty: none
   model::status keep(const std::string& job, const std::string& watch = {});
 
+  /// The folder, wherever it lies now; asked before anything is written there.
+  /// One that was removed is made again. Both are told as notices. Fails if what
+  /// has its place now is another's.
+  model::result<std::filesystem::path> place();
+
 private:
   explicit out_folder(out_request request);
   model::status decide();
@@ -105,6 +113,7 @@ private:
   model::status say_holder(const std::string& watch) const;
   model::status move_aside();
   model::status write() const;
+  model::status make_again();
   void take_back() noexcept;
   std::string ways_out() const;
 

@@ -62,6 +62,8 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
     return failure{"--resume: " + kept_text(kept, out, false)
                    + "; to go on without it, remove "
                    + kept.parent_path().string()};
+  if (!all.empty() && !found.record_)
+    return failure{"--resume: " + no_record(out).message};
   if (!all.empty()) {
     found.step_ = std::uint64_t(all.back().first);
     found.from_ = all.back().second;

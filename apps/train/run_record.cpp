@@ -119,6 +119,13 @@ runtime::run_config with_paths_from_here(const run_record& record) {
   return run;
 }
 
+failure no_record(const std::filesystem::path& folder) {
+  return {(folder / record_name).string()
+          + ", which names the run, does not exist: start a new run in another "
+            "--out; with model.path = \"DIR/checkpoint/step-N\" it begins with "
+            "the weights of a checkpoint"};
+}
+
 model::result<run_record> read_record(const std::filesystem::path& folder) {
   const auto file = folder / record_name;
   const auto text = model::read_file(file, record_bytes_max);

@@ -58,6 +58,9 @@ runtime::run_config with_paths_from_here(const run_record& record);
 /// The working directory; empty if JSON cannot hold it.
 std::string this_folder();
 
+/// Why the run in a folder without a record cannot go on, and what can be done.
+model::failure no_record(const std::filesystem::path& folder);
+
 /// Reads run.json in `folder`.
 model::result<run_record> read_record(const std::filesystem::path& folder);
 

@@ -8,6 +8,8 @@
 #include "runtime/files/posix.hpp"
 #include "runtime/model/files/checksums.hpp"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <utility>
 
@@ -34,9 +36,21 @@ void checkpoint_fetcher::want(const runtime::job_event& checkpoint,
     std::lock_guard lock(mutex_);
     if (next_)
       outcomes_.push_back({next_->checkpoint, {}, {}});
-    next_ = wish{checkpoint, where};
+    next_ = wish{checkpoint, where, folder_, id_of(folder_.parent_path())};
   }
   changed_.notify_all();
+}
+
+checkpoint_fetcher::file_id checkpoint_fetcher::id_of(const fs::path& folder) {
+  struct stat is {};
+  if (::stat(folder.c_str(), &is) != 0)
+    return {};
+  return {is.st_dev, is.st_ino};
+}
+
+void checkpoint_fetcher::move_to(fs::path folder) {
+  std::lock_guard lock(mutex_);
+  folder_ = std::move(folder);
 }
 
 std::optional<checkpoint_fetcher::outcome> checkpoint_fetcher::take() {
@@ -88,11 +102,15 @@ void checkpoint_fetcher::run() {
 
 checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   const fs::path folder =
-    folder_ / ("step-" + std::to_string(w.checkpoint.step));
+    w.folder / ("step-" + std::to_string(w.checkpoint.step));
   const fs::path partial = folder.string() + ".partial";
   std::error_code ignored;
+  const auto in_place = [&] {
+    return id_of(w.folder.parent_path()) == w.around;
+  };
   auto failed = [&](const std::string& why) {
-    fs::remove_all(partial, ignored);
+    if (in_place()) // else it is another's
+      fs::remove_all(partial, ignored);
     return outcome{w.checkpoint, {}, why};
   };
   auto unwritten = [&](const std::string& why) {
@@ -126,6 +144,10 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   const auto m = actors::parse_manifest(json);
   if (!m)
     return failed(m.message());
+  const std::string moved =
+    w.folder.parent_path().string() + " was moved or removed meanwhile";
+  if (!in_place())
+    return unwritten(moved);
   fs::remove_all(partial, ignored);
   fs::create_directories(partial, error);
   if (error)
@@ -150,6 +172,8 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
     return unwritten(joined.message());
   if (auto written = model::write_checksums(partial); !written)
     return unwritten(written.message());
+  if (!in_place())
+    return unwritten(moved);
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)

@@ -5,7 +5,8 @@
 // blocked. Of waiting checkpoints only the newest is fetched: on a slow link,
 // older ones are skipped. Each is fetched beside its final folder, then
 // renamed: a folder that exists is complete. It contains checksums of its
-// weights (runtime/model/files/checksums.hpp).
+// weights (runtime/model/files/checksums.hpp). Nothing is written where the folder
+// around it was moved since the checkpoint was wanted.
 //
 // Threads: call it from one; it calls its source on its own.
 // Errors:  an outcome without a folder has the reason.
@@ -14,6 +15,8 @@
 #pragma once
 
 #include "runtime/jobs/job_log.hpp"
+
+#include <sys/types.h>
 
 #include <condition_variable>
 #include <deque>
@@ -25,6 +28,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace shoal::apps {
@@ -65,6 +69,9 @@ public:
   /// Fetches a checkpoint after the one in progress, instead of a waiting one.
   void want(const runtime::job_event& checkpoint, const std::string& where);
 
+  /// Checkpoints that are wanted from now on go there.
+  void move_to(std::filesystem::path folder);
+
   /// The next outcome, in order of completion.
   std::optional<outcome> take();
 
@@ -73,9 +80,15 @@ public:
   void settle(const std::function<bool()>& give_up);
 
 private:
+  /// Which file it is, whatever its name; 0, 0: there is none.
+  using file_id = std::pair<dev_t, ino_t>;
+  static file_id id_of(const std::filesystem::path& folder);
+
   struct wish {
     runtime::job_event checkpoint;
     std::string where;
+    std::filesystem::path folder;
+    file_id around; ///< the folder in which that one was then
   };
   void run();
   outcome fetch(const wish& w);

@@ -239,6 +239,29 @@ class OutFolder(World):
         killed.end(signal.SIGKILL)
         self.succeed(*self.arguments("out", "--overwrite"))
 
+    # Its model and checkpoints replaced those of another run in the old place.
+    def test_a_run_follows_its_folder(self):
+        run = self.start(*self.arguments("out", *LONG))
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        (self.folder / "out").rename(self.folder / "moved")
+        self.succeed(*self.arguments("out"))
+        other = self.contents("out")
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        self.assertIn(f"out was moved to {self.folder}/moved",
+                      "\n".join(run.said()))
+        self.assertEqual(self.contents("out"), other)
+        for folder in ("out", "moved"):
+            found = json.loads(self.succeed("audit", folder, "--json"))
+            self.assertTrue(found["proven"])
+        run = self.start(*self.arguments("gone", *LONG))
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        shutil.rmtree(self.folder / "gone")
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        self.assertIn("was removed: it is made again", "\n".join(run.said()))
+        (self.folder / "moved/run.json").unlink()
+        self.leaves("moved", 1, "train", "moved", "--resume", names=[
+            "moved/run.json, which names the run, does not exist"])
+
     def test_ctrl_c_and_cancel_say_the_command_that_goes_on(self):
         """The commands that are printed are run as they are."""
         def told(lines, command):
@@ -316,6 +339,23 @@ class OutFolder(World):
         (self.folder / "text/0.txt").write_text("new " * 999)
         self.leaves("out", 1, *moved[:-1], 9,
                     names=["its files have changed"])
+
+    # It was taken, and written to run.toml, whatever model it was.
+    def test_another_model_at_resume_is_compared(self):
+        wide = self.write("wide.toml", TINY_RUN.replace("= 48", "= 64"))
+        for name, run in ("base", self.tiny_run()), ("other", wide):
+            self.succeed("init", run, "--out", name)
+        tune = self.write("tune.toml", '[model]\npath = "base"\n[training]\n'
+                          "steps = 2\nseq_len = 32\n")
+        self.succeed("train", tune, "--data", self.write_text_files(), "--out",
+                     "out", "--threads", 1)
+        again = ["train", "out", "--resume", "--threads", 1,
+                 "--training.steps", 3, "--model.path"]
+        self.leaves("out", 1, *again, "other",
+                    names=["model.intermediate_size was 48 and is 64"])
+        self.refuse(2, *again, "nowhere", names=["model.path", "nowhere"])
+        (self.folder / "base").rename(self.folder / "moved")
+        self.succeed(*again, "moved")
 
     # All had to be said again: the run file, the text, each flag.
     def test_a_folder_alone_says_what_goes_on(self):
