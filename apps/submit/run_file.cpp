@@ -171,6 +171,12 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   if (run)
     if (auto found = find_model(o, *run); !found)
       return failure{given_by + (": " + found.message())};
+  if (run && o.overrides.contains("model.path")) {
+    auto config = model::load_config(run->model_path);
+    if (!config)
+      return failure{given_by + (": model.path: " + config.message())};
+    run->model = *config; // which shows whether it is another model
+  }
   if (run)
     if (auto resolved = resolve_tokenizer(*run); !resolved)
       return failure{given_by + (": " + resolved.message())};
@@ -292,7 +298,12 @@ enough_text(const runtime::run_config& run, const model::corpus& text) {
     return model::done{};
   return failure{"only " + core::count_text(text.train_size(), "token")
                  + " to train on, fewer than training.seq_len + 1 ("
-                 + std::to_string(run.seq_len + 1) + ")"};
+                 + std::to_string(run.seq_len + 1) + ")"
+                 + (text.validation_size() == 0
+                      ? ""
+                      : "; " + core::count_text(text.validation_size(), "token")
+                          + " are held out: --data.validation_permille 0 holds "
+                            "out none")};
 }
 
 model::result<std::vector<model::token_id>>
@@ -333,7 +344,14 @@ read_text(const runtime::run_config& run, const std::filesystem::path& folder,
       options.ends = *std::move(ends);
     }
   }
-  return model::read_corpus(run.data_paths, options, report);
+  auto text = model::read_corpus(run.data_paths, options, report);
+  if (text && report && report->read.ended > 0 && run.data_end_of_text
+      && run.data_tokenizer == "model" && options.ends.empty())
+    report->notices.push_back(
+      "no end-of-text token of the model is known (eos_token_id of config.json "
+      "or generation_config.json, eos_token of tokenizer_config.json): none is "
+      "put after each \"text\", so the model does not learn where to stop");
+  return text;
 }
 
 namespace {
