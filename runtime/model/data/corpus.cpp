@@ -209,6 +209,10 @@ failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
                      + (found == 1 ? " file" : " files") + " found";
   for (const std::string& notice : notices_of(report))
     text += "; " + notice;
+  if (const file_tally& made = report.left.results; made.count > 0)
+    text += "; skipped " + made.first.front()
+            + (made.count == 1 ? "" : " and others")
+            + ", which a run has written: its results are not read as text";
   return {text + ")"};
 }
 
@@ -217,7 +221,7 @@ failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
 result<std::vector<text_file>>
 read_text_files(std::span<const std::string> paths,
                 const corpus_options& options, reading_report& report) {
-  auto files = find_files(paths, &report.hidden, options.hidden);
+  auto files = find_files(paths, &report.left, options.hidden);
   if (!files)
     return files.why();
   std::vector<text_file> texts;

@@ -19,6 +19,10 @@ constexpr std::size_t bad_lines_named_max = 5;
 /// Lines by which a text is taken for JSON documents under another name.
 constexpr int json_lines_looked_at = 8;
 
+/// Keys of a .jsonl line by which other trainers leave tokens out of the loss.
+constexpr const char* mask_names[] = {"labels", "loss_mask", "completion_mask",
+                                      "assistant_masks"};
+
 /// Whether the first lines of a text that have anything in them are JSON
 /// objects: one a line, as in a .jsonl file.
 bool looks_like_jsonl(std::string_view text) {
@@ -114,6 +118,7 @@ private:
       return done{};
     ++documents_;
     ++report_.documents;
+    report_.ended += d.ends;
     return take_(file_, std::move(d));
   }
 
@@ -166,6 +171,8 @@ private:
         }
         if (end && bad_lines_ > 0)
           return bad_lines();
+        if (end && masked_)
+          report_.masked.add(file_.path);
         if (end)
           return std::optional<left_out>();
         rest.remove_prefix(whole ? at + 1 : rest.size());
@@ -199,13 +206,20 @@ private:
                    + (more == 1 ? "line" : "lines") + " of " + file_.path};
   }
 
-  status read_line(std::string_view line, document& d) const {
+  status read_line(std::string_view line, document& d) {
     d.where = where(number_);
+    if (!core::is_utf8(line))
+      return failure{d.where
+                     + ": is not valid UTF-8, as JSON must be: convert "
+                       "the file (`iconv -f latin1 -t utf8`)"};
     auto object = parse_json_object(line, d.where);
     if (!object)
       return failure{object.message()
                      + ": each line of a .jsonl file must be an object such "
                        "as {\"text\": \"...\"}"};
+    masked_ = masked_ || std::ranges::any_of(mask_names, [&](const char* name) {
+                return object->contains(name);
+              });
     if (auto ids = object->find("input_ids"); ids != object->end()) {
       return read_ids(*ids, d);
     }
@@ -251,7 +265,8 @@ private:
   std::size_t number_ = 0; ///< of the line that was read last
   std::uint64_t documents_ = 0;
   std::size_t bad_lines_ = 0;
-  std::string named_; ///< why the first invalid lines are no documents
+  bool masked_ = false; ///< a line has one of mask_names
+  std::string named_;   ///< why the first invalid lines are no documents
 };
 
 /// A file that was named itself is required; any other is counted.
@@ -336,10 +351,10 @@ std::vector<std::string> notices_of(const reading_report& report) {
   if (sum > 0)
     out.push_back("skipped " + std::to_string(sum)
                   + (sum == 1 ? " file: " : " files: ") + parts);
-  if (report.hidden.count > 0)
+  if (report.left.hidden.count > 0)
     out.push_back("skipped "
-                  + line_of(report.hidden, {"hidden file or folder",
-                                            "hidden files and folders"})
+                  + line_of(report.left.hidden, {"hidden file or folder",
+                                                 "hidden files and folders"})
                   + ": name one by itself to read it");
   if (report.not_utf8.count > 0)
     out.push_back(
@@ -352,6 +367,12 @@ std::vector<std::string> notices_of(const reading_report& report) {
                "files have lines of JSON, but are read as plain text"})
       + ", braces and keys and all: if each line is a document, such as "
         "{\"text\": \"...\"}, name it NAME.jsonl");
+  if (report.masked.count > 0)
+    out.push_back(
+      line_of(report.masked, {"file says which tokens to learn",
+                              "files say which tokens to learn"})
+      + ", by \"labels\" or a mask: that is not supported, all tokens are "
+        "learnt");
   return out;
 }
 

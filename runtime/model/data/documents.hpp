@@ -62,16 +62,22 @@ struct file_tally {
   void add(const std::string& path);
 };
 
+/// Files and folders that find_files() leaves out.
+struct left_out_files {
+  file_tally hidden;
+  file_tally results; ///< of runs
+};
+
 /// Finds regular files: a path may be a file, a folder (everything below it,
 /// links to folders not followed) or a glob. What a run has written to a folder
 /// of results is left out, and so is what is hidden in a folder (its name begins
 /// with '.': .git, .env), unless it is named itself. Sorted by relative path,
 /// each file once. A path that names nothing is a failure. A folder that may not
 /// be entered is listed as a file, which then cannot be read.
-/// @param hidden  gets the files and folders that were left out as hidden
-/// @param all     leaves out nothing as hidden
+/// @param left  gets what was left out
+/// @param all   leaves out nothing as hidden
 result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths, file_tally* hidden = nullptr,
+find_files(std::span<const std::string> paths, left_out_files* left = nullptr,
            bool all = false);
 
 /// A text, or its tokens if the file contains those.
@@ -91,10 +97,12 @@ struct reading_report {
   std::uint64_t bytes = 0; ///< of those files, decompressed
   file_tally not_text;     ///< left out
   file_tally unreadable;   ///< left out
-  file_tally hidden;       ///< left out, also folders
+  left_out_files left;     ///< not looked at
   file_tally too_large;    ///< left out
   file_tally not_utf8;     ///< read; broken text in them stays or is U+FFFD
   file_tally like_json;    ///< read as they are; their lines are JSON objects
+  file_tally masked;       ///< whose lines say which tokens to learn: all are
+  std::uint64_t ended = 0; ///< documents to end (document::ends)
 };
 
 /// The part of it that users should know, as lines; none if all went well.

@@ -35,7 +35,7 @@ bool is_result(const fs::path& path) {
 /// What was found, and what was left out.
 struct findings {
   std::vector<corpus_file> files;
-  file_tally hidden;
+  left_out_files left;
   bool all = false; ///< also what is hidden
 };
 
@@ -54,8 +54,10 @@ status add_folder(const fs::path& folder, findings& into) {
       !into.all && it->path().filename().string().starts_with('.');
     if (it.depth() >= folder_depth_max || result || hidden)
       it.disable_recursion_pending();
-    if (hidden && !result)
-      into.hidden.add(it->path().string());
+    if (result)
+      into.left.results.add(it->path().string());
+    else if (hidden)
+      into.left.hidden.add(it->path().string());
     if (result || hidden)
       continue;
     const bool closed = it->is_directory(ignored) && !it->is_symlink(ignored)
@@ -75,8 +77,10 @@ status add_folder(const fs::path& folder, findings& into) {
 
 status add_path(const fs::path& path, bool named, findings& into) {
   std::error_code error;
-  if (!named && is_result(path))
+  if (!named && is_result(path)) {
+    into.left.results.add(path.string());
     return done{};
+  }
   if (fs::is_directory(path, error))
     return add_folder(path, into);
   if (!fs::is_regular_file(path, error))
@@ -105,7 +109,7 @@ status add_glob(const std::string& pattern, findings& into) {
 } // namespace
 
 result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths, file_tally* hidden, bool all) {
+find_files(std::span<const std::string> paths, left_out_files* left, bool all) {
   findings found;
   found.all = all;
   for (const std::string& path : paths) {
@@ -115,8 +119,8 @@ find_files(std::span<const std::string> paths, file_tally* hidden, bool all) {
     if (!added)
       return added.why();
   }
-  if (hidden != nullptr)
-    *hidden = std::move(found.hidden);
+  if (left != nullptr)
+    *left = std::move(found.left);
   std::vector<corpus_file> files = std::move(found.files);
   std::ranges::sort(files, [](const corpus_file& a, const corpus_file& b) {
     return std::tie(a.relative, a.path, b.named)

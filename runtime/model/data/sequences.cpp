@@ -40,7 +40,7 @@ read_sequences(std::span<const std::string> paths, const model_config& config,
                const watch& told) {
   reading_report own_report;
   reading_report& seen = report != nullptr ? *report : own_report;
-  auto files = find_files(paths, &seen.hidden);
+  auto files = find_files(paths, &seen.left);
   if (!files)
     return files.why();
   std::optional<text_encoder> encoder;

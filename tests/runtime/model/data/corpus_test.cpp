@@ -72,6 +72,13 @@ BOOST_AUTO_TEST_CASE(what_a_run_writes_is_left_out_of_its_text) {
   BOOST_TEST(find_files(paths{root + "/out"})->size() == 2u);
   BOOST_TEST(find_files(paths{root + "/out/*"})->size() == 2u);
   BOOST_TEST(find_files(paths{root + "/out/run.json"})->size() == 1u);
+  // A folder that holds nothing else.
+  std::filesystem::remove(folder / "out/mine.txt");
+  std::filesystem::remove_all(folder / "out/more");
+  const auto none = read_corpus(paths{root + "/out"}, {});
+  BOOST_REQUIRE(!none);
+  BOOST_TEST(none.message().find("which a run has written")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(the_split_is_by_file_and_stays) {

@@ -109,6 +109,7 @@ BOOST_AUTO_TEST_CASE(a_line_that_is_no_document_is_named) {
   const std::string good = "{\"text\":\"x\"}\n";
   const std::pair<const char*, const char*> cases[] = {
     {"{\"text\":", "is not valid JSON"},
+    {"{\"text\":\"caf\xe9\"}", "is not valid UTF-8"},
     {"[1]", "is not a JSON object"},
     {"{}", "has no \"text\""},
     {"{\"text\":3}", "\"text\" is 3, must be a string"},
@@ -178,6 +179,21 @@ BOOST_AUTO_TEST_CASE(a_window_that_is_too_large_is_reported_as_such) {
   temporary_folder folder;
   write_text(folder / "a.zst", zstd("text", zstd_window_log_max + 1));
   check_failure(folder / "a.zst", {"a.zst", "--long"});
+}
+
+// Prompts that were to be left out of the loss were learnt without a word.
+BOOST_AUTO_TEST_CASE(masks_that_are_not_used_are_reported) {
+  temporary_folder folder;
+  write_text(folder / "a.jsonl", "{\"input_ids\":[1,2],\"labels\":[-100,2]}\n"
+                                 "{\"input_ids\":[1,2],\"labels\":[-100,2]}\n");
+  write_text(folder / "b.jsonl", "{\"text\":\"x\",\"loss_mask\":[1]}\n");
+  write_text(folder / "c.jsonl", "{\"text\":\"x\",\"attention_mask\":[1]}\n");
+  reading_report report;
+  BOOST_REQUIRE(texts_of(folder.path(), report));
+  BOOST_TEST(report.masked.count == 2u);
+  const auto notices = notices_of(report);
+  BOOST_REQUIRE(notices.size() == 1u);
+  BOOST_TEST(notices[0].find("all tokens are learnt") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(documents_under_another_name_are_reported) {
