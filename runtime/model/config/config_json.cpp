@@ -444,8 +444,11 @@ nlohmann::ordered_json rope_of(const model_config& c) {
   if (s.type == rule::none)
     return o;
   o["factor"] = s.factor;
-  o["original_max_position_embeddings"] =
-    static_cast<std::uint64_t>(s.original);
+  const auto original = static_cast<std::uint64_t>(s.original);
+  // transformers warns of it where it has no use for it.
+  if (s.type == rule::llama3 || s.type == rule::yarn
+      || (s.type == rule::dynamic && original != c.max_position_embeddings))
+    o["original_max_position_embeddings"] = original;
   if (s.type == rule::llama3) {
     o["low_freq_factor"] = s.low_freq_factor;
     o["high_freq_factor"] = s.high_freq_factor;

@@ -161,6 +161,7 @@ BOOST_AUTO_TEST_CASE(both_spellings_of_scaling_are_read) {
       BOOST_TEST((parsed->rope_scaling.type == rule::linear));
       BOOST_TEST(parsed->rope_scaling.factor == 2.5);
       BOOST_TEST(parsed->rope_theta == 5e5);
+      BOOST_TEST(to_json(*parsed).find("original_max") == std::string::npos);
     }
 }
 
