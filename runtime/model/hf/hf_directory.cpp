@@ -23,6 +23,9 @@ namespace shoal::model {
 
 namespace fs = std::filesystem;
 
+/// What peft writes beside the weights of a LoRA adapter.
+static constexpr const char* adapter_config = "adapter_config.json";
+
 result<model_config> load_config(const fs::path& directory) {
   const fs::path path = directory / "config.json";
   std::error_code ignored;
@@ -33,7 +36,10 @@ result<model_config> load_config(const fs::path& directory) {
   if (fs::is_directory(directory, ignored) && !fs::exists(path, ignored)
       && !ignored)
     return failure{directory.string()
-                   + ": is no folder of a model: it has no config.json"};
+                   + (fs::exists(directory / adapter_config, ignored)
+                        ? ": is a LoRA adapter, which is not supported: merge "
+                          "it into its model first (merge_and_unload() of peft)"
+                        : ": is no folder of a model: it has no config.json")};
   auto text = read_file(path, config_bytes_max);
   if (!text)
     return text.why();
@@ -139,10 +145,16 @@ std::string unused_tensors(const fs::path& directory) {
   constexpr std::size_t named_max = 3;
   constexpr std::string_view buffers[] = {".inv_freq", ".attn.bias",
                                           ".masked_bias"};
+  std::error_code ignored;
+  std::string adapter;
+  if (fs::exists(directory / adapter_config, ignored))
+    adapter = directory.string()
+              + ": its LoRA adapter is not used, since adapters are not "
+                "supported: merge it first (merge_and_unload() of peft)";
   const auto config = load_config(directory);
   const auto source = safetensors_source::open(directory);
   if (!config || !source)
-    return {};
+    return adapter;
   const unit_layout layout(*config);
   std::set<std::string, std::less<>>
     known; // also tied ones, if files have them
@@ -157,9 +169,9 @@ std::string unused_tensors(const fs::path& directory) {
           buffers, [&](std::string_view b) { return name.ends_with(b); }))
       unused.push_back(name);
   if (unused.empty())
-    return {};
-  std::string out = directory.string() + ": "
-                    + core::count_text(unused.size(), "tensor")
+    return adapter;
+  std::string out = adapter + (adapter.empty() ? "" : ". ") + directory.string()
+                    + ": " + core::count_text(unused.size(), "tensor")
                     + " of its files " + (unused.size() == 1 ? "is" : "are")
                     + " not used, since the model that config.json describes ("
                     + core::count_text(config->num_hidden_layers, "layer")

@@ -48,7 +48,7 @@ result<tokenizer>
 tokenizer_for(const std::filesystem::path& directory, std::size_t vocab_size);
 
 /// A warning about tensors in the files that the model described by config.json does
-/// not have, such as further layers; empty if there are none, or if the directory
+/// not have, such as further layers, and about a LoRA adapter beside it; empty if there are none, or if the directory
 /// cannot be read. Buffers that older versions of transformers saved do not count.
 std::string unused_tensors(const std::filesystem::path& directory);
 
