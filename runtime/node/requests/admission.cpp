@@ -161,6 +161,10 @@ admission::find_revocable(const core::view& v, const std::string& word) {
     if (begins(id))
       found.push_back({id, {}, false, {}});
   if (found.empty())
+    for (const core::peer_id& id : v.revoked)
+      if (begins(id))
+        found.push_back({id, {}, false, {}});
+  if (found.empty())
     for (const core::peer_id& id : nodes_.gone(word))
       found.push_back({id, word, false, {}});
   core::peer_id whole{};

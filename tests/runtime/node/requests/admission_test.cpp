@@ -201,6 +201,10 @@ BOOST_AUTO_TEST_CASE(a_peer_is_revoked_by_name_or_id) {
   BOOST_TEST_REQUIRE(answers.size() == 1);
   BOOST_TEST(answers[0].token == 2);
   BOOST_TEST(answers[0].what.text == core::to_hex(numbered_peer(2)));
+  v.members.pop_back();
+  adopt(v);
+  admits.revoke_peer(7, {"02020202"}); // the digits that messages show
+  BOOST_TEST(says(node.answers[7].why, "revoked already"));
 }
 
 BOOST_AUTO_TEST_CASE(a_second_process_with_this_identity_ends) {
