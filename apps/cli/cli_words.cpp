@@ -244,6 +244,8 @@ std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::Option* o : command.get_options()) {
     const std::string name = o->get_name();
     const bool flag = !o->get_lnames().empty();
+    if (valueless && text.starts_with(name + ": At Most 1 required"))
+      return called + " " + name + "` was given more than once";
     if (valueless && text.starts_with(name + ": ")
         && text.ends_with(" missing"))
       return called + " " + name + "` needs a value: " + what_it_takes(*o)

@@ -283,7 +283,7 @@ void progress::show(const job_event& e, bool late) {
     break;
   case job_event_kind::done:
     std::snprintf(
-      text, sizeof text, "; stages waited for others in %.1f %% of the computing time",
+      text, sizeof text, "; devices waited in %.1f %% of the computing time",
       bubble_sum_ / double(std::max<std::uint64_t>(1, bubble_steps_)));
     lasting(e.text + " after step " + std::to_string(e.step)
             + (bubble_steps_ > 0 ? text : ""));

@@ -230,7 +230,9 @@ std::vector<runtime::event_text> generate_events() {
 
 int run_generate(const generate_command& given) {
   if (given.prompt.has_value() != given.prompt_ids.empty())
-    return fail("generate needs either --prompt or --prompt-ids", exit_usage);
+    return fail(given.prompt ? "--prompt excludes --prompt-ids"
+                             : "generate needs --prompt or --prompt-ids",
+                exit_usage);
   const auto found = model_in(given.model);
   if (!found)
     return fail(found.message());
@@ -256,6 +258,8 @@ int run_generate(const generate_command& given) {
   auto prompt = prompt_of(o, *m);
   if (!prompt)
     return fail(prompt.message(), exit_usage);
+  if (auto fits = model::check_prompt(m->config, *prompt); !fits)
+    return fail(fits.message());
   auto grammar = grammar_of(o, tokenizer, m->config.vocab_size);
   if (!grammar)
     return fail(grammar.message(), exit_usage);

@@ -54,14 +54,14 @@ std::string devices_of(const json& peer) {
     return "witness";
   std::string out;
   for (const json& d : peer["devices"])
-    put(out, "%s%s %s %llu GFLOP/s %s", out.empty() ? "" : ", ",
-        text(d, "kind"),
-        core::count_text(number(d, "threads"), "thread").c_str(),
-        number(d, "mflops") / 1000,
-        core::size_text(number(d, d.contains("memory_for_jobs_bytes")
-                                    ? "memory_for_jobs_bytes"
-                                    : "memory_bytes"))
-          .c_str());
+    put(
+      out, "%s%s %s %.*f GFLOP/s %s", out.empty() ? "" : ", ", text(d, "kind"),
+      core::count_text(number(d, "threads"), "thread").c_str(),
+      number(d, "mflops") < 10'000 ? 1 : 0, double(number(d, "mflops")) / 1000,
+      core::size_text(number(d, d.contains("memory_for_jobs_bytes")
+                                  ? "memory_for_jobs_bytes"
+                                  : "memory_bytes"))
+        .c_str());
   return peer["voter"].get<bool>() ? out : out + ", no vote";
 }
 

@@ -133,8 +133,6 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
   return token;
 }
 
-namespace {
-
 status
 check_prompt(const model_config& config, std::span<const token_id> prompt) {
   if (prompt.empty())
@@ -149,8 +147,6 @@ check_prompt(const model_config& config, std::span<const token_id> prompt) {
                    + std::to_string(config.vocab_size) + ")"};
   return done{};
 }
-
-} // namespace
 
 result<generated>
 generate(inference_stage& model, const tokenizer* by,

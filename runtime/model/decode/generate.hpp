@@ -111,6 +111,10 @@ struct generated {
 /// Called for each token; false ends the generation.
 using token_callback = std::function<bool(const generated_token&)>;
 
+/// Fails if the model cannot take the prompt, or has no position left after it.
+status
+check_prompt(const model_config& config, std::span<const token_id> prompt);
+
 /// Generates after `prompt`. @pre the stage has all units
 /// @param kv the type of the cache; nothing: usual_kv_type()
 result<generated>

@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
                  "last_layer":7}]],"keepers":[{"peer":"anna",
                  "id":"6c613112000000000000000000000000"},{"id":"00"}]}]})");
   for (const char* part :
-       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
+       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3.0 GFLOP/s 4 MiB",
         "6c613112* ", "* the node that was asked (anna)",
         "39 announcements of nodes with another", "the last one 4 s ago",
         "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2", "ada@engine",
