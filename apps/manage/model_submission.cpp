@@ -282,7 +282,8 @@ model_submission::submit(runtime::client& client,
 
 failure model_submission::name_is_taken() const {
   return failure{"a job named \"" + name_
-                 + "\" is running: choose another name by --as, or end it by `"
+                 + "\" is running: choose another name by --as (over HTTP: "
+                   "\"as\"), or end it by `"
                  + command_line("cancel " + shell_word(name_), o_.at) + "`"};
 }
 

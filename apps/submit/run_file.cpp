@@ -193,6 +193,10 @@ load_run_without_text(const run_options& o, int* code) {
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
   const std::string source =
     o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : given_by;
+  const std::string path_source = // of errors about the model
+    o.overrides.contains("model.path") || o.run_file.empty()
+      ? given_by
+      : o.run_file.string();
   if (m.contains("path") && m.size() > 1)
     for (const auto& [key, value] : m.items())
       if (key != "path")
@@ -216,13 +220,13 @@ load_run_without_text(const run_options& o, int* code) {
     if (auto found = find_model(o, *run); !found) {
       if (code)
         *code = exit_failed;
-      return failure{source + ": " + found.message()};
+      return failure{path_source + ": " + found.message()};
     }
     auto config = model::load_config(run->model_path);
     if (!config) {
       if (code)
         *code = exit_failed;
-      return failure{source + ": model.path: " + config.message()};
+      return failure{path_source + ": model.path: " + config.message()};
     }
     run->model = *config;
     if (run->pipeline_degree > std::int64_t(config->num_hidden_layers))
