@@ -3,7 +3,8 @@
 #include "apps/common/json_documents.hpp"
 #include "apps/common/metrics_log.hpp"
 #include "apps/submit/run_file.hpp"
-#include "apps/train/follow.hpp" // checkpoints
+#include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/run_record.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/ledger.hpp"
@@ -158,6 +159,14 @@ void print(const verdict& v, const runtime::run_config& run) {
     std::printf("not proven\n");
 }
 
+/// How to add the steps that another peer knows.
+std::string
+elsewhere(const std::string& job, const std::filesystem::path& folder) {
+  return "the log of another peer may have them: `shoal attach " + job
+         + " --peer ADDRESS --out " + shell_word(folder.string())
+         + "` adds those that it has\n";
+}
+
 } // namespace
 
 std::vector<runtime::field_text> audit_fields() {
@@ -223,6 +232,8 @@ int run_audit(const audit_options& o) {
       model::json_text(runtime::written(verdict_table(), found)).c_str());
   } else {
     print(found, *run);
+    if (a.missing.count > 0 && !record->jobs.empty())
+      std::printf("%s", elsewhere(record->jobs.back(), o.out).c_str());
   }
   return found.proven() ? 0 : 1;
 }

@@ -220,6 +220,11 @@ bool follower::on(const job_event& e) {
                "the node that was asked joined after the run: its log "
                "has no steps. To have them, attach again by --name or "
                "--peer of a peer that took part");
+    if (const std::string gaps = gaps_.text(e.step);
+        !gaps.empty() && !config_.folder.empty())
+      out_.say("notice", "the log of the node that was asked lacks " + gaps
+                           + ": to have them, attach again by --name or --peer "
+                             "of a peer that took part");
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
              && !old) {
     if (!host_.give(e.digest) && !newest_.empty())
@@ -227,6 +232,7 @@ bool follower::on(const job_event& e) {
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;
+    gaps_.add(e.step);
   }
   newest_ms_ = std::max(newest_ms_, e.unix_ms);
   if (!later)

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "apps/common/progress.hpp"
+#include "apps/train/step_gaps.hpp"
 #include "apps/transfer/checkpoint_fetcher.hpp"
 #include "apps/transfer/checkpoint_offer.hpp"
 #include "runtime/control/client.hpp"
@@ -147,6 +148,7 @@ private:
   std::uint64_t last_step_ = 0;
   std::optional<double> last_loss_; ///< none: no step was told
   bool has_run_ = false; ///< the log is of a peer that saw the job run
+  step_gaps gaps_;
   std::optional<std::uint64_t> told_step_;
   std::int64_t newest_ms_ = 0; ///< of the events that were shown
   /// Events before this are late: another node is followed, whose log has them.

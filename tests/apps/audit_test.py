@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import signal
 
 from support import World, main
 
@@ -129,6 +130,45 @@ class Audit(World):
         shutil.copytree(checkpoints / f"step-{first}", checkpoints / "step-5")
         self.change("out", again)
         self.assertEqual(self.audit(1, "out")["missing"], [5])
+
+    # A node that was cut off during a run lacked steps, and nobody said so.
+    def test_steps_that_one_log_lacks_come_from_another_peer(self):
+        self.succeed("key", "new", "key")
+        nodes = {}
+        for name in ("one", "two"):
+            nodes[name] = self.keyed_node(name)
+        nodes["one"].wait_line(lambda line: "2 peers" in line)
+        self.succeed("train", self.tiny_run(), "--data",
+                     self.write_text_files(), "--out", "out",
+                     "--training.steps", 9, "--name", "one")
+        job, = json.loads(self.succeed("jobs", "--json", "--name", "two"))
+        self.assertEqual(nodes["one"].end(signal.SIGTERM), 0)
+        log, = self.folder.glob(f".local/share/shoal/one/jobs/{job['id']}/"
+                                "events.jsonl")
+        lines = [(json.loads(line), line)
+                 for line in log.read_text().splitlines(keepends=True)]
+        log.write_text("".join(
+            line for event, line in lines
+            if event.get("event") != "step" or not 3 <= event["step"] <= 5))
+        self.keyed_node("one").wait_line(lambda line: "2 peers" in line)
+        attach = ["attach", job["id"], "--out", "got", "--name"]
+        said = self.run_shoal(*attach, "one")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("the log of the node that was asked lacks steps 3 to 5: "
+                      "to have them, attach again", said.stdout + said.stderr)
+        found = self.run_shoal("audit", "got")
+        self.assertEqual(found.returncode, 1)
+        self.assertIn("not proven: steps 3 to 5 are missing", found.stdout)
+        self.assertIn(f"`shoal attach {job['id']} --peer ADDRESS --out got`",
+                      found.stdout)
+        self.assertNotIn("lacks", self.succeed(*attach, "two"))
+        self.audit(0, "got")
+
+    def keyed_node(self, name):
+        node = self.start("node", "--threads", 1, "--name", name,
+                          "--cluster-key", "key", "--listen", "127.0.0.1:0")
+        node.wait_line(lambda line: line.startswith("ready:"))
+        return node
 
     def test_other_text_is_another_run(self):
         self.train("out")
