@@ -39,6 +39,12 @@ void tell_of_ends(const json& status, const std::string& id, bool now,
   for (const json& j : status["jobs"]) {
     if (text_of(j, "state") != "running")
       continue;
+    if (serves(j)) {
+      std::cerr << "shoal: model " << text_of(j, "name")
+                << " is served by no other peer: it is no longer served when "
+                   "this node has left; start it again by `shoal serve`\n";
+      continue;
+    }
     const std::string job = text_of(j, "id");
     std::cerr << "shoal: job " << job << " (" << text_of(j, "name")
               << ") runs on no other peer, so it ends with this node, "

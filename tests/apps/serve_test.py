@@ -297,6 +297,19 @@ class Serve(Serving):
         return [p for p in self.folder.iterdir()
                 if p.name.startswith("shoal-gguf-")]
 
+    # It was said to end with a checkpoint, which could be fetched.
+    def test_a_lone_node_that_leaves_says_what_it_serves_no_longer(self):
+        nodes = {}
+        self.begin_node("one", nodes, {})
+        self.succeed("serve", "m", "--as", "m1", "--detach", "--name", "one")
+        left = self.run_shoal("leave", "--name", "one")
+        self.assertEqual(left.returncode, 0, left.stderr)
+        for says in ("model m1 is served by no other peer", "`shoal serve`"):
+            self.assertIn(says, left.stderr)
+        for no in ("checkpoint", "shoal attach"):
+            self.assertNotIn(no, left.stderr)
+        self.assertEqual(nodes["one"].end(), 0)
+
 
 if __name__ == "__main__":
     main()
