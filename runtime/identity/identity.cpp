@@ -195,7 +195,8 @@ bool mend_data_dir(const fs::path& folder) {
                       + " and is not a shoal data directory: use an empty "
                         "--data-dir, or run chmod 700 on it");
   if (::chmod(folder.c_str(), 0700) != 0)
-    throw setup_error(open + ": " + std::strerror(errno));
+    throw setup_error(open + ", and cannot be made private: "
+                      + std::strerror(errno) + ": choose another --data-dir");
   return true;
 }
 

@@ -2,6 +2,7 @@
 # files that are not what their names say, options that do not go together.
 import json
 import signal
+import subprocess
 
 from support import TINY_RUN, World, main
 
@@ -184,6 +185,26 @@ class Mistakes(World):
     def test_a_value_that_cannot_be_read(self):
         self.refuse(2, "generate", "model", "--prompt", "The", "--temperature",
                     "abc", names=["--temperature is 'abc', must be a number"])
+
+    # "is accessible to other users: Read-only file system", it said.
+    def test_a_data_directory_that_cannot_be_made_private_is_refused(self):
+        folder = self.folder / "ro"
+        folder.mkdir()
+        folder.chmod(0o755)
+        mount = ["unshare", "--mount", "sh", "-c",
+                 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" '
+                 '&& exec "$@"', str(folder)]
+        if subprocess.run([*mount, "true"], check=False,
+                          capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        node = self.start(*mount[1:], self.program, "node", "--data-dir",
+                          folder, program="unshare")
+        line = node.wait_line(lambda line: line.startswith("shoal: "))
+        for says in (str(folder), "accessible to other users",
+                     "cannot be made private: Read-only file system",
+                     "choose another --data-dir"):
+            self.assertIn(says, line)
+        self.assertEqual(node.end(), 1)
 
 
 if __name__ == "__main__":
