@@ -2,6 +2,7 @@
 #include "apps/manage/model_submission.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "actors/job/job_cleaner.hpp" // results_kept
 #include "apps/manage/job_guard.hpp"
 #include "apps/manage/passed_upload.hpp"
 #include "apps/manage/served_description.hpp"
@@ -171,15 +172,28 @@ model_submission::find_followed(runtime::client& client) {
     return failure{"job " + out.name
                    + " serves a model: only the checkpoints "
                      "of a job that trains can be served"};
+  const bool ended = text_of(job, "state") != "running";
+  const std::string removed = "removed (peers keep that of the last "
+                              + std::to_string(actors::results_kept)
+                              + " runs that have ended)";
   if (!job.contains("checkpoint")
       || !core::from_hex(text_of(job["checkpoint"], "digest"), out.manifest))
     return failure{"job " + out.name
-                   + " has no checkpoint yet (one comes every "
-                     "checkpoint.interval steps)"};
+                   + (ended
+                        ? " has ended, and no checkpoint of it is known: it "
+                          "has ended without one, or that was "
+                            + removed
+                        : std::string(" has no checkpoint yet (one comes "
+                                      "every checkpoint.interval steps)"))};
   out.step = job["checkpoint"]["step"].get<std::uint64_t>();
   if (auto read = read_checkpoint(client, out); !read)
     return failure{"the checkpoint of step " + std::to_string(out.step)
-                   + " of job " + out.name + ": " + read.message()};
+                   + " of job " + out.name + ": " + read.message()
+                   + (ended && host_.goes_on()
+                        ? ". The job has ended: its checkpoint may have "
+                          "been "
+                            + removed
+                        : "")};
   return out;
 }
 

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import shutil
 import signal
 import threading
 import time
@@ -309,6 +310,27 @@ class Serve(Serving):
         for no in ("checkpoint", "shoal attach"):
             self.assertNotIn(no, left.stderr)
         self.assertEqual(nodes["one"].end(), 0)
+
+    # One was said to come, or just "not found".
+    def test_a_job_that_has_ended_without_a_checkpoint_is_not_served(self):
+        nodes = {}
+        self.begin_node("one", nodes, {})
+        train = ["train", self.tiny_run(), "--data", self.write_text_files(),
+                 "--name", "one"]
+        self.succeed(*train, "--detach", "--training.steps", 10 ** 6,
+                     "--job.name", "cut")
+        self.refuse(1, "serve", "cut", "--name", "one",
+                    names=["has no checkpoint yet"])
+        self.succeed("cancel", "cut", "--now", "--name", "one")
+        self.refuse(1, "serve", "cut", "--name", "one", names=[
+            "job cut has ended", "has ended without one", "last 8 runs"])
+        self.succeed(*train, "--out", "out", "--job.name", "gone")
+        self.assertEqual(nodes["one"].end(signal.SIGTERM), 0)
+        shutil.rmtree(self.folder / ".local/share/shoal/one/blobs")
+        self.begin_node("one", nodes, {})
+        self.refuse(1, "serve", "gone", "--name", "one", names=[
+            "the checkpoint of step 5 of job gone", "The job has ended",
+            "may have been removed", "last 8 runs"])
 
 
 if __name__ == "__main__":
