@@ -24,10 +24,12 @@ void add_address(CLI::App& c, node_address& at) {
                "the node's data directory "
                "(default: ~/.local/share/shoal/NAME)")
     ->type_name("DIR");
-  c.add_option("--cluster-key", at.cluster_key,
-               "file with the key that all peers share; without it a node "
-               "serves this machine only "
-               "(default: your own, ~/.config/shoal/cluster.key)")
+  c.add_option(
+     "--cluster-key", at.cluster_key,
+     "file with the key that all peers share; without it a node "
+     "serves this machine only "
+     "(default: the one that the node keeps from an invite, else your "
+     "own, ~/.config/shoal/cluster.key)")
     ->type_name("FILE");
 }
 

@@ -1,10 +1,10 @@
 // runtime/control/client.cpp -- the command line's side of a node.
 #include "runtime/control/client.hpp"
 
+#include "runtime/control/client_keys.hpp"
 #include "runtime/control/client_link.hpp"
 #include "runtime/control/client_text.hpp"
 #include "runtime/control/node_folders.hpp"
-#include "runtime/core/setup_error.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/identity/identity.hpp"
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -74,8 +73,7 @@ public:
   std::string text_;
   std::vector<std::string> learnt_;   ///< addresses, from the last status
   std::vector<std::string> refusing_; ///< those that refused the key
-  std::optional<transport::tls::shared_key> key_;
-  std::string no_key_;    ///< why dial() has none; empty: it has
+  std::string no_key_;                ///< why dial() has no key; empty: it has
   std::string not_there_; ///< what a node says that might have handed on
   std::string member_;    ///< that is asked through the node; empty: the node
   std::uint64_t last_number_ = 0;
@@ -89,22 +87,22 @@ bool client::impl::try_local(const fs::path& folder) {
 }
 
 std::unique_ptr<client_link> client::impl::dial(const std::string& address) {
-  if (!key_) {
-    try {
-      key_ = config_.cluster_key_file.empty()
-               ? existing_user_key()
-               : load_cluster_key(config_.cluster_key_file);
-    } catch (const setup_error& e) {
-      text_ = no_key_ = e.what();
-      return nullptr;
-    }
-  }
   bool refuses = false;
-  auto link = make_tls_link(address, *key_, std::min(config_.timeout, dial_max),
-                            text_, refuses);
+  const client_keys keys = keys_for(config_);
+  no_key_ = keys.why;
+  if (keys.all.empty())
+    text_ = no_key_;
+  for (const auto& key : keys.all) {
+    auto link = make_tls_link(address, key, std::min(config_.timeout, dial_max),
+                              text_, refuses);
+    if (link)
+      return link;
+    if (!refuses)
+      return nullptr;
+  }
   if (refuses && std::ranges::count(refusing_, address) == 0)
     refusing_.push_back(address);
-  return link;
+  return nullptr;
 }
 
 /// Whether the node of `folder` is in a shoal with one at `address`, and that

@@ -6,8 +6,9 @@
 // first the other sockets beside the first one, then the addresses that the
 // last status named.
 //
-// A client makes no key. Where it has none, a node of this machine can ask a
-// member in its place: it hands on the few requests of is_handed_on().
+// A client makes no key. Where none is named, it uses those that this user's
+// nodes keep, and the user's own. A node of this machine can also ask a member
+// in its place: it hands on the few requests of is_handed_on().
 //
 // Threads: one thread at a time. Calls block, at most for `timeout` each.
 // Errors:  errc of the call; text() then says it in words.
@@ -41,8 +42,11 @@ struct client_config {
   bool named = false;
   /// "host:port" of nodes to ask over TLS.
   std::vector<std::string> addresses;
-  /// Empty: the user's own, if there is one.
+  /// Empty: those of `keys_of`, and the user's own, if there are any.
   std::filesystem::path cluster_key_file;
+  /// A data directory: the key that its node keeps for itself (own_key_file())
+  /// is tried, and (unless `named`) those of nodes beside it. Empty: none.
+  std::filesystem::path keys_of;
   /// If no key file is named: a node of this data directory, or (unless
   /// `named`) one beside it, hands on what is asked of `addresses`. Empty: none.
   /// @pre only what is_handed_on() is asked

@@ -62,6 +62,38 @@ class Others(World):
         self.assertFalse(key.exists(), "a command has made a key")
         self.assertEqual(nodes[stays].end(signal.SIGTERM), 0)
 
+    # Only status, jobs, logs and leave did: the others had no key.
+    def test_a_member_asks_others_by_the_key_of_its_invite(self):
+        self.succeed("key", "new", "key")
+        flags = ["node", "--threads", 1, "--listen", "127.0.0.1:0", "--name"]
+        one = self.start(*flags, "one", "--cluster-key", "key")
+        ready = one.wait_line(lambda line: line.startswith("ready:"))
+        there = ready.split(" at ")[1].split(",")[0]
+        self.succeed("invite", "--name", "one", "--out", "token")
+        two = self.start(*flags, "two", "--join-token-file", "token")
+        two.wait_line(lambda line: "2 peers" in line)
+        for which in ([], ["--name", "two"]):
+            self.assertIn("shoal-", self.succeed("invite", "--peer", there,
+                                                 *which))
+            for command in (["attach", "nosuch"], ["cancel", "nosuch"],
+                            ["recover", "nosuch"]):
+                self.refuse(1, *command, "--peer", there, *which,
+                            names=["no job 'nosuch'"])
+            self.refuse(1, "revoke", "nosuch", "--yes", "--peer", there, *which,
+                        names=["'nosuch'"])
+        # A key that a node was given by name is not kept for commands.
+        self.refuse(1, "invite", "--peer", there, "--name", "one",
+                    names=["there is no cluster key here", "--cluster-key"])
+        self.assertEqual(two.end(signal.SIGTERM), 0)
+        self.succeed("invite", "--peer", there, "--name", "two")
+        # Nor does one that is of no use stand in the way of the right one.
+        (self.folder / ".config/shoal").mkdir(parents=True)
+        (self.folder / "key").rename(self.folder / ".config/shoal/cluster.key")
+        self.succeed("key", "new", "other")
+        own, = self.folder.glob(".local/share/shoal/two/cluster.key")
+        (self.folder / "other").rename(own)
+        self.succeed("invite", "--peer", there)
+
     def test_a_node_that_is_not_let_in_says_so_itself(self):
         for name in ("key", "other"):
             self.succeed("key", "new", name)
