@@ -73,6 +73,11 @@ void profile_keeper::links(core::nanoseconds now, const core::view& v,
     }
   }
   std::lock_guard lock(mutex_);
+  if (std::ranges::none_of(v.jobs, [](const core::job_entry& j) {
+        return j.state == core::job_state::running
+               && j.kind == core::job_kind::train;
+      }))
+    watch_.no_job();
   for (auto& [name, f] : kinds)
     watch_.network(now, name, core::nanoseconds(core::median(f.latency)),
                    core::median(f.rate));

@@ -33,6 +33,8 @@ public:
     core::peer_id peer{};
     std::string fabric;
   };
+  /// The throughput of links, and whether a job trains at all. Called again and
+  /// again.
   void links(core::nanoseconds now, const core::view& v,
              const std::vector<used_link>& used,
              const std::vector<link_hub::link_stat>& stats);

@@ -22,6 +22,12 @@ std::string times(std::uint64_t a, std::uint64_t b) {
          + (a < b ? " times slower" : " times faster");
 }
 
+std::string gflops(std::uint64_t mflops) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GFLOP/s", double(mflops) / 1000);
+  return text;
+}
+
 } // namespace
 
 std::uint64_t rounded(std::uint64_t value) {
@@ -66,7 +72,7 @@ steady_figure::observe(nanoseconds now, std::uint64_t measured) {
 }
 
 profile_watch::profile_watch(const device_profile& measured_at_start)
-  : device_(measured_at_start),
+  : device_(measured_at_start), mflops_at_start_(measured_at_start.mflops),
     speed_(measured_at_start.mflops, speed_off_permille, speed_off_for),
     straggler_(measured_at_start.mflops, straggler_off_permille,
                straggler_off_for, straggler_few_for) {
@@ -110,15 +116,25 @@ void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
   if (!value || now < speed_rests_until_)
     return;
   speed_rests_until_ = now + rest;
-  char believed_text[32];
-  std::snprintf(believed_text, sizeof believed_text, "%.1f",
-                double(speed_.value()) / 1000);
   why_ = "steps run " + times(*value, speed_.value()) + " than the "
-         + believed_text + " GFLOP/s that plans counted on";
-  speed_.set(*value);
-  straggler_.set(*value);
-  device_.mflops = *value;
+         + gflops(speed_.value()) + " that plans counted on";
+  set_speed(*value);
+}
+
+void profile_watch::set_speed(std::uint64_t mflops) {
+  speed_.set(mflops);
+  straggler_.set(mflops);
+  device_.mflops = mflops;
   changed_ = true;
+}
+
+void profile_watch::no_job() {
+  if (device_.mflops == mflops_at_start_)
+    return;
+  why_ = "no job trains here now: plans count on the "
+         + gflops(mflops_at_start_) + " that were measured at the start again";
+  set_speed(mflops_at_start_);
+  jobs_.clear();
 }
 
 void profile_watch::network(nanoseconds now, const std::string& name,

@@ -109,6 +109,9 @@ public:
   /// `believed` MFLOP/s. With a zero it is no observation.
   void step(nanoseconds now, job_id job, nanoseconds expected, nanoseconds took,
             std::uint64_t believed);
+  /// No job trains here: what was measured at the start counts again. A job may
+  /// have been slow by its own small matrices, or by work that has ended, too.
+  void no_job();
   /// Measurement of links of one kind at this end; 0: unknown.
   void network(nanoseconds now, const std::string& name, nanoseconds latency,
                std::uint64_t bytes_per_s);
@@ -128,6 +131,7 @@ public:
 private:
   struct job_pace;
   job_pace& pace_of(job_id job);
+  void set_speed(std::uint64_t mflops);
 
   struct job_pace {
     std::array<std::uint64_t, steady_figure::streak_needed>
@@ -143,6 +147,7 @@ private:
   };
 
   device_profile device_;
+  std::uint64_t mflops_at_start_;
   steady_figure speed_;
   steady_figure straggler_; ///< the same, with the other factor
   std::map<job_id, job_pace> jobs_;

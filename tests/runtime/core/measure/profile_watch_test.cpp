@@ -64,6 +64,22 @@ BOOST_AUTO_TEST_CASE(a_straggler_is_noticed_within_ten_steps_and_forgiven) {
   BOOST_TEST(w.believed == rounded(speed));
 }
 
+// A run of a tiny model left a machine at a 20th of its speed, for all plans.
+BOOST_AUTO_TEST_CASE(what_a_job_showed_is_forgotten_when_none_runs) {
+  worker w;
+  w.watch.no_job();
+  BOOST_TEST(!w.watch.take(w.now)); // nothing to forget
+  BOOST_TEST(w.run(100, 1000) == 0);
+  BOOST_TEST(w.run(10, 250) > 0);
+  w.watch.no_job();
+  const auto p = w.watch.take(w.now);
+  BOOST_REQUIRE(p);
+  BOOST_TEST(p->device.mflops == speed);
+  w.believed = speed;
+  BOOST_TEST(w.run(100, 250, 2) == 0); // usual for the next one
+  BOOST_TEST(w.run(10, 50, 2) > 0);
+}
+
 /// With any share of a step in which a device works: one stage of many waits
 /// for the others most of the time.
 BOOST_AUTO_TEST_CASE(no_straggler_has_ten_steps_that_take_a_tenth_of_a_second) {
