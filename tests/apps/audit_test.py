@@ -134,24 +134,9 @@ class Audit(World):
     # A node that was cut off during a run lacked steps, and nobody said so.
     def test_steps_that_one_log_lacks_come_from_another_peer(self):
         self.succeed("key", "new", "key")
-        nodes = {}
-        for name in ("one", "two"):
-            nodes[name] = self.keyed_node(name)
-        nodes["one"].wait_line(lambda line: "2 peers" in line)
-        self.succeed("train", self.tiny_run(), "--data",
-                     self.write_text_files(), "--out", "out",
-                     "--training.steps", 9, "--name", "one")
-        job, = json.loads(self.succeed("jobs", "--json", "--name", "two"))
-        self.assertEqual(nodes["one"].end(signal.SIGTERM), 0)
-        log, = self.folder.glob(f".local/share/shoal/one/jobs/{job['id']}/"
-                                "events.jsonl")
-        lines = [(json.loads(line), line)
-                 for line in log.read_text().splitlines(keepends=True)]
-        log.write_text("".join(
-            line for event, line in lines
-            if event.get("event") != "step" or not 3 <= event["step"] <= 5))
-        self.keyed_node("one").wait_line(lambda line: "2 peers" in line)
-        attach = ["attach", job["id"], "--out", "got", "--name"]
+        self.member("two", "--cluster-key", "key")
+        job = self.job_with_a_gap("--cluster-key", "key")
+        attach = ["attach", job, "--out", "got", "--name"]
         said = self.run_shoal(*attach, "one")
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("the log of the node that was asked lacks steps 3 to 5: "
@@ -159,16 +144,46 @@ class Audit(World):
         found = self.run_shoal("audit", "got")
         self.assertEqual(found.returncode, 1)
         self.assertIn("not proven: steps 3 to 5 are missing", found.stdout)
-        self.assertIn(f"`shoal attach {job['id']} --peer ADDRESS --out got`",
+        self.assertIn(f"`shoal attach {job} --peer ADDRESS --out got`",
                       found.stdout)
         self.assertNotIn("lacks", self.succeed(*attach, "two"))
         self.audit(0, "got")
 
-    def keyed_node(self, name):
-        node = self.start("node", "--threads", 1, "--name", name,
-                          "--cluster-key", "key", "--listen", "127.0.0.1:0")
+    # The command had no key to ask the others by.
+    def test_the_key_of_an_invite_brings_the_steps_that_a_log_lacks(self):
+        self.succeed("key", "new", "key")
+        self.member("two", "--cluster-key", "key")
+        self.succeed("invite", "--name", "two", "--out", "token")
+        job = self.job_with_a_gap("--join-token-file", "token")
+        self.assertNotIn("lacks", self.succeed("attach", job, "--out", "got",
+                                               "--name", "one"))
+        self.audit(0, "got")
+
+    def member(self, name, *flags):
+        node = self.start("node", "--threads", 1, "--name", name, "--listen",
+                          "127.0.0.1:0", *flags)
         node.wait_line(lambda line: line.startswith("ready:"))
         return node
+
+    def job_with_a_gap(self, *flags):
+        """The id of a job of node two and a node one, whose log then lacks the
+        steps 3 to 5."""
+        one = self.member("one", *flags)
+        one.wait_line(lambda line: "2 peers" in line)
+        self.succeed("train", self.tiny_run(), "--data",
+                     self.write_text_files(), "--out", "out",
+                     "--training.steps", 9, "--name", "one")
+        job, = json.loads(self.succeed("jobs", "--json", "--name", "two"))
+        self.assertEqual(one.end(signal.SIGTERM), 0)
+        log, = self.folder.glob(f".local/share/shoal/one/jobs/{job['id']}/"
+                                "events.jsonl")
+        lines = [(json.loads(line), line)
+                 for line in log.read_text().splitlines(keepends=True)]
+        log.write_text("".join(
+            line for event, line in lines
+            if event.get("event") != "step" or not 3 <= event["step"] <= 5))
+        self.member("one", *flags).wait_line(lambda line: "2 peers" in line)
+        return job["id"]
 
     def test_other_text_is_another_run(self):
         self.train("out")
