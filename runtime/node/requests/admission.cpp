@@ -105,6 +105,7 @@ void admission::invite(std::uint64_t token, const make_invite& r) {
     return std::ranges::find(v.invites, key, &core::invitation::key)
            != v.invites.end();
   };
+  w.invite = t.key;
   if (!requests_.want(token, std::move(w)))
     return refuse(token, "no view yet: try again");
   node_.tell(cl::add_invite{{t.key, t.expires_s, {}}});

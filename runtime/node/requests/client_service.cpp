@@ -108,6 +108,8 @@ void client_service::adopted() {
       submit(e.token, std::move(e.job));
   for (core::job_id job : waited.unwanted)
     node_.tell(cl::set_job_state{job, core::job_state::cancelled, 0, 0, {}});
+  for (const core::cluster_key& key : waited.unused)
+    node_.tell(cl::redeem_invite{key, parts_.self});
 }
 
 std::string client_service::given_up(std::uint64_t token) {
@@ -119,6 +121,9 @@ std::string client_service::given_up(std::uint64_t token) {
   return (why.empty() ? "no view was agreed in time" : why)
          + (what == waited_for::job
               ? ". The job is withdrawn and does not run: submit it again when "
+                "there is a quorum"
+            : what == waited_for::invite
+              ? ". The invite is withdrawn and admits nobody: ask for one when "
                 "there is a quorum"
               : ". This was not agreed; it may still be when there is a "
                 "quorum: look at `shoal status`");

@@ -4,9 +4,17 @@
 #include "runtime/core/view.hpp"
 #include "runtime/core/view_changes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace shoal::runtime {
+
+/// Adds to a list of what was given up.
+static void keep(auto& list, const auto& one) {
+  list.push_back(one);
+  if (list.size() > waiting_requests::unwanted_max)
+    list.pop_front();
+}
 
 bool waiting_requests::want(std::uint64_t token, wanted_view w) {
   std::lock_guard lock(mutex_);
@@ -54,6 +62,13 @@ waiting_requests::adopted_view waiting_requests::adopted(const core::view& v) {
     out.unwanted.push_back(job);
     return true;
   });
+  std::erase_if(unused_, [&](const core::cluster_key& key) {
+    if (std::ranges::find(v.invites, key, &core::invitation::key)
+        == v.invites.end())
+      return false;
+    out.unused.push_back(key);
+    return true;
+  });
   for (auto w = wanted_.begin(); w != wanted_.end();) {
     outcome o;
     o.job = w->second.tag;
@@ -87,14 +102,16 @@ waiting_requests::waited_for waiting_requests::give_up(std::uint64_t token) {
   const auto found = wanted_.find(token);
   if (found == wanted_.end())
     return waited_for::nothing;
-  const bool job = found->second.tag != 0 && !found->second.reached;
-  if (job) {
-    unwanted_.push_back(found->second.tag);
-    if (unwanted_.size() > unwanted_max)
-      unwanted_.pop_front();
-  }
+  const kept_view& w = found->second;
+  const waited_for what = w.invite                   ? waited_for::invite
+                          : w.tag != 0 && !w.reached ? waited_for::job
+                                                     : waited_for::view;
+  if (what == waited_for::job)
+    keep(unwanted_, w.tag);
+  else if (what == waited_for::invite)
+    keep(unused_, *w.invite);
   wanted_.erase(found);
-  return job ? waited_for::job : waited_for::view;
+  return what;
 }
 
 void waiting_requests::asked(std::uint64_t token, const core::peer_id& peer,

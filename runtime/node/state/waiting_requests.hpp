@@ -31,7 +31,8 @@ public:
   using clock = std::chrono::steady_clock;
   /// Limit of the jobs that wait for the first view.
   static constexpr std::size_t early_jobs_max = 64;
-  /// Limit of the proposed jobs that were given up; the oldest is forgotten.
+  /// Limit of the proposed jobs that were given up, and of the invites; the
+  /// oldest is forgotten.
   static constexpr std::size_t unwanted_max = 1024;
 
   /// Condition on a view: `reached`, which also fills the answer; without it,
@@ -40,6 +41,7 @@ public:
     core::job_id tag = 0; ///< of the job, or another one that rejected{}
                           ///< contains
     std::function<bool(const core::view& v, outcome& o)> reached;
+    std::optional<core::cluster_key> invite = {}; ///< that it makes
   };
   struct answer {
     std::uint64_t token = 0;
@@ -55,6 +57,8 @@ public:
     std::vector<answer> answers;
     std::vector<early_job> jobs;        ///< to submit now
     std::vector<core::job_id> unwanted; ///< in the view, given up: to be ended
+    std::vector<core::cluster_key> unused; ///< invites in the view whose tokens
+                                           ///< nobody has: to be used up
   };
 
   /// Waits for a view. @returns whether there has been a view at all; otherwise
@@ -71,9 +75,10 @@ public:
   submit(std::uint64_t token, core::job_entry& job, clock::time_point now);
 
   /// What a request that was given up had waited for.
-  enum class waited_for { nothing, view, job };
-  /// Nobody waits for the request any more. A job that was proposed may still
-  /// come into a view, which is then told in adopted_view::unwanted.
+  enum class waited_for { nothing, view, job, invite };
+  /// Nobody waits for the request any more. A job or an invite that was proposed
+  /// may still come into a view, which is then told in adopted_view::unwanted or
+  /// unused.
   waited_for give_up(std::uint64_t token);
 
   /// A view has taken effect.
@@ -103,7 +108,8 @@ private:
   std::optional<core::shoal_id> shoal_; ///< of the newest view
   std::map<std::uint64_t, kept_view> wanted_;
   std::vector<early_job> early_;
-  std::deque<core::job_id> unwanted_; ///< proposed, and given up
+  std::deque<core::job_id> unwanted_;    ///< proposed, and given up
+  std::deque<core::cluster_key> unused_; ///< the same of invites
   std::map<std::uint64_t, asked_peer> asked_;
 };
 

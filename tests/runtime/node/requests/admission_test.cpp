@@ -147,6 +147,18 @@ BOOST_AUTO_TEST_CASE(an_invite_is_a_token_once_a_view_has_it) {
   BOOST_TEST((token->addresses == std::vector<std::string>{"127.0.0.1:4711"}));
 }
 
+BOOST_AUTO_TEST_CASE(an_invite_that_was_given_up_is_known_by_its_key) {
+  core::view v = two_members();
+  adopt(v);
+  admits.invite(2, {60});
+  BOOST_TEST(
+    (requests.give_up(2) == runtime::waiting_requests::waited_for::invite));
+  v.invites = {node.last<cl::add_invite>().invite};
+  const auto next = requests.adopted(v);
+  BOOST_TEST(next.answers.empty());
+  BOOST_TEST((next.unused == std::vector{v.invites[0].key}));
+}
+
 BOOST_AUTO_TEST_CASE(an_invite_lets_one_peer_in) {
   constexpr std::int64_t far = std::int64_t{1} << 40;
   core::view v = two_members();

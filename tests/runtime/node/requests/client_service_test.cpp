@@ -176,6 +176,27 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(why(1) == "not answered");
 }
 
+// It stayed valid, and nobody had its token.
+BOOST_AUTO_TEST_CASE(an_invite_whose_client_gave_up_is_used_up_by_this_node) {
+  adopt(two_members());
+  node.waiting = "no quorum for view 1";
+  runtime::waiting_requests::wanted_view made;
+  made.tag = 4711;
+  made.reached = [](const core::view&, runtime::outcome&) { return false; };
+  made.invite.emplace().fill(7);
+  BOOST_TEST_REQUIRE(requests.want(1, made));
+  BOOST_TEST(says(service.given_up(1), "The invite is withdrawn"));
+  adopt(two_members());
+  BOOST_TEST(node.told.empty());
+  core::view v = two_members();
+  v.invites = {{*made.invite, 100, {}}};
+  adopt(v);
+  BOOST_TEST((node.last<cl::redeem_invite>().token == *made.invite));
+  BOOST_TEST((node.last<cl::redeem_invite>().peer == numbered_peer(1)));
+  adopt(v);
+  BOOST_TEST(node.told.size() == 1); // once
+}
+
 BOOST_AUTO_TEST_CASE(only_a_job_that_has_ended_is_removed) {
   service.remove_job(1, 7);
   BOOST_TEST(why(1) == "no such job");
