@@ -92,7 +92,7 @@ struct history {
       last_step = e; // also one that is run again after a loss
     if (e.kind == job_event_kind::checkpoint)
       last_checkpoint = e;
-    if (e.waits)
+    if (e.waits && !e.text.starts_with(no_quorum_text))
       awaited = e;
     else if (e.kind == job_event_kind::step || e.kind == job_event_kind::done)
       awaited.reset();

@@ -19,11 +19,15 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 namespace shoal::runtime {
 
 class device_queue;
+
+/// How a notice begins of a node without a quorum: all of its jobs wait for that.
+inline constexpr std::string_view no_quorum_text = "no quorum for view ";
 
 class job_journal : public job_log {
 public:
@@ -47,7 +51,7 @@ public:
   /// The newest checkpoint, if any is known; cheap.
   virtual std::optional<job_event> last_checkpoint(core::job_id job) const = 0;
   /// What the job waits for, from the newest event that reports a wait, unless
-  /// a step has come since.
+  /// a step has come since. Not for a quorum: of that the node knows the end.
   virtual std::optional<job_event> awaited(core::job_id job) const = 0;
   /// The position of the next event.
   virtual std::uint64_t next(core::job_id job) const = 0;

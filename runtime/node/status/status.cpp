@@ -257,10 +257,10 @@ json keepers_json(const place_of& a,
 
 struct job_of {
   const core::job_entry& is;
-  std::optional<job_event> last;    ///< newest step that this node knows
-  std::optional<job_event> saved;   ///< newest checkpoint that it knows
-  std::optional<job_event> awaited; ///< what the running job waits for
-  std::optional<place_of> place;    ///< none while no plan has it
+  std::optional<job_event> last;  ///< newest step that this node knows
+  std::optional<job_event> saved; ///< newest checkpoint that it knows
+  std::string awaited;            ///< what the running job waits for, too
+  std::optional<place_of> place;  ///< none while no plan has it
 };
 
 bool serves(const job_of& j) {
@@ -285,11 +285,7 @@ json of_last_step(const job_of& j, double job_event::*value) {
 json waiting_of(const job_of& j) {
   if (j.place && !j.place->why_waiting().empty())
     return json(j.place->why_waiting());
-  if (!j.awaited)
-    return left_out();
-  constexpr std::string_view said = "waiting: "; // as a line of its own begins
-  const std::string& text = j.awaited->text;
-  return json(text.starts_with(said) ? text.substr(said.size()) : text);
+  return j.awaited.empty() ? left_out() : json(j.awaited);
 }
 
 const json_table<job_event>& checkpoint_table() {
@@ -431,18 +427,46 @@ const json_table<job_of>& job_table() {
   return table;
 }
 
+/// Whether what a pipeline of a served model waited for is over: it is ready, or
+/// has another place.
+bool is_over(const status_input& in, const place_of& place,
+             const job_event& awaited) {
+  const auto& islands = place.is.islands;
+  if (awaited.island >= islands.size()
+      || islands[awaited.island].since != awaited.epoch)
+    return true;
+  const auto load =
+    std::ranges::find(in.serving, place.is.job, &core::served_load::job);
+  return load != in.serving.end()
+         && std::ranges::any_of(
+           load->pipelines, [&](const core::served_pipeline& p) {
+             return p.pipeline == awaited.island && p.ready;
+           });
+}
+
+/// What a running job waits for but for a place: a quorum before anything else.
+std::string awaited_of(const status_input& in, const job_of& job) {
+  if (!in.waiting.empty() || !in.journal)
+    return in.waiting;
+  const auto e = in.journal->awaited(job.is.id);
+  if (!e || (serves(job) && job.place && is_over(in, *job.place, *e)))
+    return {};
+  constexpr std::string_view said = "waiting: "; // as a line of its own begins
+  return e->text.starts_with(said) ? e->text.substr(said.size()) : e->text;
+}
+
 job_of job_in(const status_input& in, const core::job_entry& job) {
   job_of out{job, {}, {}, {}, {}};
   if (in.journal) {
     out.last = in.journal->last_step(job.id);
     out.saved = in.journal->last_checkpoint(job.id);
-    if (job.state == core::job_state::running)
-      out.awaited = in.journal->awaited(job.id);
   }
   if (in.plan)
     for (const core::assignment& a : in.plan->jobs)
       if (a.job == job.id)
         out.place.emplace(place_of{*in.view, a, in.refusing_disks});
+  if (job.state == core::job_state::running)
+    out.awaited = awaited_of(in, out);
   return out;
 }
 

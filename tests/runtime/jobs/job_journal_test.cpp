@@ -127,6 +127,25 @@ BOOST_AUTO_TEST_CASE(the_newest_checkpoint_is_known) {
   BOOST_TEST(j->last_checkpoint(7)->step == 8u);
 }
 
+/// Its end is no event: a served model waited for it for ever.
+BOOST_AUTO_TEST_CASE(a_lost_quorum_is_nothing_that_a_job_itself_waits_for) {
+  const auto j = open_job_journal({});
+  const auto waits = [&](const std::string& text) {
+    job_event e = event(kind::notice, 0, 1, text);
+    e.waits = true;
+    j->add(7, e);
+  };
+  waits("no quorum for view 24: cannot reach b");
+  BOOST_TEST(!j->awaited(7).has_value());
+  BOOST_TEST(j->read_all(7).size() == 1u);
+  waits("waiting: for a checkpoint");
+  waits("no quorum for view 25: cannot reach b");
+  BOOST_TEST_REQUIRE(j->awaited(7).has_value());
+  BOOST_TEST(j->awaited(7)->text == "waiting: for a checkpoint");
+  j->add(7, step(1));
+  BOOST_TEST(!j->awaited(7).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
   shoal::test::folder f;
   {
