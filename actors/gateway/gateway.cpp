@@ -10,7 +10,6 @@
 #include "actors/gateway/served_model.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/planning/plan_reasons.hpp"
-#include "runtime/core/random.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view.hpp"
@@ -54,6 +53,11 @@ public:
   caf::behavior make_behavior() override {
     return {
       [this](const runtime::view_changed& m) { on_view(m); },
+      [this](const runtime::quorum_changed& m) {
+        quorum_ = m;
+        if (view_) // pipelines are where they were, perhaps out of reach
+          on_view({view_, plan_});
+      },
       [this](const runtime::serve_message_in& m) { on_message(m); },
       [this](const http_ask& m) { on_ask(m); },
       [this](const client_left& m) { on_left(m.request); },
@@ -123,7 +127,7 @@ private:
       std::ranges::find(m.plan->jobs, id, &core::assignment::job);
     if (place == m.plan->jobs.end())
       return;
-    if (const std::uint64_t time = model->set_place(*place))
+    if (const std::uint64_t time = model->set_place(*place, quorum_))
       delayed_send(this, served_model::unplaced_lasts_after,
                    later{[this, model, time] { on_unplaced(*model, time); }});
     for (const auto& v : model->versions())
@@ -131,7 +135,7 @@ private:
                                  members(), steady_now()));
   }
 
-  /// No peers have had room for the model for a while: requests without a token
+  /// Nothing has been able to run the model for a while: requests without a token
   /// so far do not wait for that.
   void on_unplaced(served_model& model, std::uint64_t time) {
     if (!model.unplaced || model.unplaced->number != time)
@@ -577,6 +581,7 @@ private:
   prompt_queue prompts_{node_, post_};
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::plan> plan_; ///< of the view
+  runtime::quorum_changed quorum_;         ///< the newest
   std::map<core::job_id, std::shared_ptr<served_model>> models_;
   std::map<std::uint64_t, request> requests_;
   std::map<core::stream_id, stream> streams_;

@@ -6,6 +6,7 @@
 //
 // Message            Effect
 // view_changed       other models, other places of their pipelines
+// quorum_changed     without a quorum: pipelines with peers out of reach are none
 // serve_message_in   tokens and reports of pipelines
 // http_ask           a request, from the HTTP server
 // client_left, client_ready
@@ -13,9 +14,10 @@
 // (private)          files that have been read
 //
 // Errors: answers to clients. A request that came before its model's tokenizer
-// waits for that. While no peers have room for a model, requests without a token so
-// far wait for some seconds (served_model::unplaced_lasts_after) and get 503 then;
-// answers that have begun wait until there is room again.
+// waits for that. While no peers have room for a model, or those that run it are out
+// of reach and no quorum can replace them, requests without a token so far wait for
+// some seconds (served_model::unplaced_lasts_after) and get 503 then; answers that
+// have begun wait until it can go on.
 #pragma once
 
 #include "runtime/context.hpp"

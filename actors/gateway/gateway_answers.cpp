@@ -50,7 +50,7 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
     return;
   }
   for (const auto& [id, model] : models)
-    if (model->current()->streams.ready() == 0) {
+    if (model->unplaced || model->current()->streams.ready() == 0) {
       x.respond(model->unplaced
                   ? unplaced_error(*model)
                   : openai::unavailable(

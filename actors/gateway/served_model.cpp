@@ -50,6 +50,18 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
   return out;
 }
 
+/// Whether all peers of one of its pipelines are.
+bool in_contact(const core::assignment& a,
+                const std::vector<core::peer_id>& reachable) {
+  return std::ranges::any_of(a.islands, [&](const core::island_place& at) {
+    return !at.replicas.empty()
+           && std::ranges::all_of(
+             at.replicas.front().stages, [&](const core::stage_place& s) {
+               return std::ranges::count(reachable, s.lead().peer) > 0;
+             });
+  });
+}
+
 } // namespace
 
 std::vector<core::pipeline_place>
@@ -96,15 +108,17 @@ served_model::set_versions(const core::job_entry& entry,
   return old;
 }
 
-std::uint64_t served_model::set_place(const core::assignment& a) {
-  if (!core::waits(a)) {
+std::uint64_t served_model::set_place(const core::assignment& a,
+                                      const runtime::quorum_changed& quorum) {
+  const bool waits = core::waits(a);
+  if (!waits && (quorum.why_none.empty() || in_contact(a, quorum.reachable))) {
     unplaced.reset();
     return 0;
   }
   const bool begins = !unplaced;
   if (begins)
     unplaced = {++times_unplaced_, {}, false};
-  unplaced->why = a.islands.front().why_waiting;
+  unplaced->why = waits ? a.islands.front().why_waiting : quorum.why_none;
   return begins ? unplaced->number : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/openai/generation_options.hpp"
+#include "runtime/work/quorum_changed.hpp"
 
 #include <chrono>
 #include <functional>
@@ -103,7 +104,8 @@ public:
   void fetch_text(runtime::context& node, std::vector<core::peer_id> holders,
                   const poster& post, std::function<void()> done);
 
-  /// While no peers have room for any of its pipelines, as the newest view says.
+  /// While no peers have room for any of its pipelines, as the newest view says, or
+  /// no quorum is in contact and each of its pipelines has peers that are not.
   struct unplaced_time {
     std::uint64_t number = 0; ///< which such time
     std::string why;
@@ -113,7 +115,8 @@ public:
   static constexpr std::chrono::seconds unplaced_lasts_after{10};
   std::optional<unplaced_time> unplaced;
   /// Takes the place in a view. @returns the number of a time that begins, or 0
-  std::uint64_t set_place(const core::assignment& a);
+  std::uint64_t
+  set_place(const core::assignment& a, const runtime::quorum_changed& quorum);
 
   std::vector<std::function<void()>> waiting; ///< for text()
   pipeline_scaler scaler;

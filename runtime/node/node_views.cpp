@@ -76,11 +76,20 @@ void node::impl::reached(const std::string& address,
 }
 
 void node::impl::stepped(cl::phase p, std::vector<core::peer_id> reachable) {
-  std::lock_guard lock(mutex_);
-  phase_ = p;
-  if (p != cl::phase::waiting)
-    waits_.clear();
-  reachable_ = std::move(reachable);
+  std::string waits;
+  {
+    std::lock_guard lock(mutex_);
+    phase_ = p;
+    const bool waited = !waits_.empty();
+    if (p != cl::phase::waiting)
+      waits_.clear();
+    const bool same = reachable == reachable_;
+    reachable_ = reachable;
+    waits = waits_;
+    if (waits.empty() ? !waited : same)
+      return;
+  }
+  wiring_->tell_quorum(waits, reachable);
 }
 
 core::plan node::impl::make_plan(const core::view& v) {
@@ -180,13 +189,19 @@ void node::impl::waiting(const cl::waiting_for& w) {
   for (const core::member& m : w.missing)
     names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
              + "(" + core::short_name(m.id.peer) + ")";
-  const std::string text = "no quorum for view " + std::to_string(w.number)
-                           + ": cannot reach " + names + what_to_do(w);
+  const std::string text = std::string(no_quorum_text)
+                           + std::to_string(w.number) + ": cannot reach "
+                           + names + what_to_do(w);
+  std::vector<core::peer_id> reachable;
+  bool changed = false;
   {
     std::lock_guard lock(mutex_);
     if (phase_ == cl::phase::waiting)
-      waits_ = text;
+      changed = std::exchange(waits_, text) != text;
+    reachable = reachable_;
   }
+  if (changed)
+    wiring_->tell_quorum(text, reachable);
   observer_.waiting(text);
   log_waiting(text);
 }

@@ -5,6 +5,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/store/exchange.hpp"
 #include "runtime/wire/codec.hpp"
+#include "runtime/work/quorum_changed.hpp"
 
 #include <caf/all.hpp>
 
@@ -111,6 +112,12 @@ std::pair<std::shared_ptr<const core::view>, std::shared_ptr<const core::plan>>
 node_wiring::view_and_plan() const {
   std::lock_guard lock(mutex_);
   return {view_, plan_};
+}
+
+void node_wiring::tell_quorum(const std::string& why_none,
+                              const std::vector<core::peer_id>& reachable) {
+  if (caf::actor gateway = actors_.find(gateway_role))
+    caf::anon_send(gateway, quorum_changed{why_none, reachable});
 }
 
 void node_wiring::stop_jobs(bool drain) {

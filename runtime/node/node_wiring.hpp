@@ -141,6 +141,9 @@ public:
             std::shared_ptr<const core::plan>>
   view_and_plan() const;
 
+  /// Tells the gateway whether there is a quorum (quorum_changed).
+  void tell_quorum(const std::string& why_none,
+                   const std::vector<core::peer_id>& reachable);
   /// The node leaves: its jobs have to end or to move, then released().
   void stop_jobs(bool drain);
   /// The actor of a role, or the one bound to an address; null if there is

@@ -192,6 +192,13 @@ struct world final : test::still_context {
     say(ready);
   }
 
+  /// @param why_none there is no quorum; empty: there is one
+  void see_quorum(const std::string& why_none,
+                  std::vector<core::peer_id> reachable) {
+    caf::anon_send(gateway, runtime::quorum_changed{why_none, reachable});
+    settle();
+  }
+
   /// Runs actors and the disk, but no prompts.
   void settle() {
     for (;;) {

@@ -283,6 +283,56 @@ BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_model_that_fits_nowhere) {
   BOOST_TEST(w.requests().size() == 3u);
 }
 
+/// Requests at a node that had lost its quorum hung, and /ready said 200.
+BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_quorum) {
+  const std::string why = "no quorum for view 1: cannot reach b";
+  const std::string whole = R"({"model":"tiny","max_tokens":9,"prompt":"ab"})";
+  const core::peer_id other{9};
+  const auto refused = [&](const client& c) {
+    return c.status == 503
+           && c.got.find(R"(\"tiny\" waits: )" + why) != std::string::npos;
+  };
+  world w;
+  const auto begin = [&] {
+    const auto out = w.ask(http_question::completion, whole);
+    w.prompts_.run_one();
+    w.settle();
+    return out;
+  };
+  const auto under_way = begin();
+  const core::serve_request of = w.requests().at(0);
+  w.say(core::serve_news{w.header,
+                         {{of.stream,
+                           of.tokens.size(),
+                           {{'c', -1, {}}},
+                           core::stream_end::none,
+                           true}}});
+
+  w.see_quorum(why, {me, other}); // all of its pipeline are in contact
+  BOOST_TEST(w.ask(http_question::ready, "")->status == 200u);
+  w.see_quorum(why, {other});
+  BOOST_TEST(refused(*w.ask(http_question::ready, "")));
+  const auto soon = begin();
+  w.see_quorum("", {me, other});
+  w.pass(served_model::unplaced_lasts_after);
+  BOOST_TEST(soon->status == 0u); // it goes on
+  BOOST_TEST(w.ask(http_question::ready, "")->status == 200u);
+
+  w.see_quorum(why, {other});
+  const auto late = begin();
+  w.pass(served_model::unplaced_lasts_after - std::chrono::seconds(1));
+  BOOST_TEST(late->status == 0u);
+  w.pass(std::chrono::seconds(1));
+  BOOST_TEST(refused(*late));
+  BOOST_TEST(refused(*soon));
+  BOOST_TEST(refused(*begin()));
+  BOOST_TEST(under_way->status == 0u);
+  w.see_view(); // as long as the node does not say that there is one
+  BOOST_TEST(refused(*begin()));
+  w.see_quorum("", {me, other});
+  BOOST_TEST(begin()->status == 0u);
+}
+
 /// What a model writes of thoughts and calls, as events and as one answer.
 BOOST_AUTO_TEST_CASE(thoughts_and_calls_are_told_apart) {
   const std::string said =
