@@ -250,6 +250,10 @@ void file_keeper::looked(const look& found) {
     fetch_all(node_, std::move(set), owner_.members(),
               [this, post = post_](std::error_code error) {
                 post([this, error] {
+                  if (refused_by_disk(error)) {
+                    told_wait_ = true;
+                    owner_.load_waits(why_not_fetched(error));
+                  }
                   if (error)
                     look_after(fetch_again_after);
                   else
@@ -263,6 +267,8 @@ void file_keeper::looked(const look& found) {
       look_after(fetch_again_after);
     return;
   }
+  if (std::exchange(told_wait_, false))
+    owner_.load_waits({});
   share_->set(found.kept_files, found.short_of_room);
   changed_();
   if (outdated_)

@@ -86,7 +86,8 @@ private:
   std::shared_ptr<files_of_view> files_;
   bool looking_ = false, outdated_ = false;
   bool fetching_ = false, removing_ = false;
-  bool refused_ = false; ///< the disk, as it was said
+  bool refused_ = false;   ///< the disk, as it was said
+  bool told_wait_ = false; ///< to the owner: lists of files cannot be fetched
   std::chrono::steady_clock::time_point next_look_{};
   std::string said_; ///< last
 };

@@ -1,6 +1,9 @@
 // actors/serving/rule_book.cpp -- reads tokens, compiles, keeps.
 #include "actors/serving/rule_book.hpp"
 
+#include "actors/checkpoint/blob_set.hpp"
+#include "actors/serving/served_weights.hpp"
+#include "actors/serving/text_files.hpp"
 #include "runtime/context.hpp"
 #include "runtime/openai/rules/rule_compiler.hpp"
 #include "runtime/work/device_queue.hpp"
@@ -113,6 +116,55 @@ void rule_book::keep(const core::text_rule& rule, const masks& by) {
     kept_.erase(oldest);
     order_.pop_front();
   }
+}
+
+namespace {
+
+constexpr std::chrono::seconds fetch_again_after{1};
+
+using told = std::function<void(rule_book::tokens)>;
+
+void read_fetched(const model_tokens& of, weights_owner& owner,
+                  const poster& post, const told& done) {
+  using read = model::result<rule_book::tokens>;
+  const auto out = std::make_shared<read>(model::failure{});
+  of.node->disk().submit(
+    [out, of](kernels::backend&) {
+      *out = read_token_texts(
+        of.manifest, of.node->blobs(), of.node->data_dir(),
+        of.node->data_dir() / "tmp" / of.folder, of.vocabulary);
+    },
+    [out, &owner, done, post] {
+      post([out, &owner, done] {
+        if (!*out)
+          owner.say("the texts of tokens cannot be read: " + out->message());
+        done(*out ? **out : nullptr);
+      });
+    });
+}
+
+void fetch_and_read(const model_tokens& of, weights_owner& owner,
+                    const poster& post, const told& done) {
+  blob_set set;
+  set.carried.push_back(of.manifest);
+  fetch_all(*of.node, std::move(set), owner.members(),
+            [of, &owner, post, done](std::error_code error) {
+              post([of, &owner, post, done, error] {
+                if (!error)
+                  return read_fetched(of, owner, post, done);
+                owner.run_later(fetch_again_after, [of, &owner, post, done] {
+                  fetch_and_read(of, owner, post, done);
+                });
+              });
+            });
+}
+
+} // namespace
+
+rule_book::token_source
+tokens_of(model_tokens of, weights_owner& owner, poster post) {
+  return [of = std::move(of), &owner, post = std::move(post)](
+           const told& done) { fetch_and_read(of, owner, post, done); };
 }
 
 } // namespace shoal::actors

@@ -76,4 +76,16 @@ private:
     std::make_shared<std::atomic<std::size_t>>(0);
 };
 
+class weights_owner; // actors/serving/served_weights.hpp
+
+struct model_tokens {
+  runtime::context* node = nullptr;
+  core::blob_digest manifest{};
+  std::size_t vocabulary = 0; ///< ids of the model
+  std::string folder;         ///< a name for one that is made for a moment
+};
+/// Reads them from the model's small files, which any member has.
+rule_book::token_source
+tokens_of(model_tokens of, weights_owner& owner, poster post);
+
 } // namespace shoal::actors

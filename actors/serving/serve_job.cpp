@@ -1,12 +1,10 @@
 // actors/serving/serve_job.cpp -- loads, computes, speaks for a pipeline.
 #include "actors/serving/serve_job.hpp"
 
-#include "actors/checkpoint/blob_set.hpp"
 #include "actors/serving/file_keeper.hpp"
 #include "actors/serving/serve_drain.hpp"
 #include "actors/serving/serve_stalls.hpp"
 #include "actors/serving/stage_runner.hpp"
-#include "actors/serving/text_files.hpp"
 #include "actors/serving/version_blobs.hpp"
 #include "actors/serving/version_header.hpp"
 #include "actors/training/training_state.hpp" // steady_now
@@ -57,6 +55,11 @@ constexpr unsigned early_views_max = 8;
 /// Lines to all members under one place.
 constexpr std::size_t said_max = 64;
 
+std::string name_in(const core::view* view, const core::peer_id& peer) {
+  const core::member* m = view ? core::find_member(*view, peer) : nullptr;
+  return m == nullptr || m->name.empty() ? core::short_name(peer) : m->name;
+}
+
 class serve_job_actor final : public caf::event_based_actor,
                               private weights_owner {
 public:
@@ -74,7 +77,13 @@ public:
               }),
       buffers_(std::make_shared<buffer_pool>(node_.links().memory())),
       rules_(std::make_shared<rule_book>(
-        node_, [this](auto done) { read_tokens(std::move(done)); }, post_)) {}
+        node_,
+        tokens_of({&node_, config_.entry.origin,
+                   std::size_t(serve_.model.vocab_size),
+                   "tokens-" + core::job_text(config_.entry.id) + "-"
+                     + std::to_string(config_.island)},
+                  *this, post_),
+        post_)) {}
 
   const char* name() const override { return "serve job"; }
 
@@ -121,6 +130,23 @@ private:
 
   // weights_owner ---------------------------------------------------------------
   void say(const std::string& text) override { note(text); }
+  void load_waits(const std::string& why) override {
+    if (over_ || mine_.empty())
+      return;
+    std::vector<std::uint32_t> here;
+    for (const auto& [stage, range] : mine_)
+      here.push_back(stage);
+    const std::string text =
+      load_wait_.set(name_in(view_.get(), node_.self()), here, stages_.size(),
+                     why, steady_now());
+    if (text.empty())
+      return;
+    if (load_wait_.take(text)) {
+      note(text, true);
+      node_.say("[serve] " + config_.entry.name + ": " + text);
+    }
+    tell_others(text, true);
+  }
   void unusable(const std::string& why) override {
     node_.propose_end({config_.entry.id, config_.island},
                       core::job_state::failed, 0, 0, why);
@@ -137,12 +163,13 @@ private:
     delayed_send(this, pause, later{std::move(run)});
   }
 
-  void note(const std::string& text) {
+  void note(const std::string& text, bool waits = false) {
     runtime::job_event e;
     e.kind = runtime::job_event_kind::notice;
     e.step = ++notes_;
     e.epoch = header_.since;
     e.text = text;
+    e.waits = waits;
     e.island = config_.island;
     e.unix_ms = unix_ms();
     node_.log().add(config_.entry.id, e);
@@ -153,8 +180,12 @@ private:
     if (!first_time(text))
       return;
     note(text);
+    tell_others(text, false);
+  }
+
+  void tell_others(const std::string& text, bool waits) {
     core::remark r{
-      header_, 0, text.substr(0, core::remark_bytes_max), {}, false};
+      header_, 0, text.substr(0, core::remark_bytes_max), {}, waits};
     r.header.job = config_.entry.id;
     r.header.island = config_.island;
     for (const core::peer_id& peer : members())
@@ -173,8 +204,8 @@ private:
     if (over_)
       return;
     if (const auto* r = std::get_if<core::remark>(m.message.get())) {
-      if (first_time(r->text))
-        note(r->text);
+      if (r->waits ? load_wait_.take(r->text) : first_time(r->text))
+        note(r->text, r->waits);
     } else if (const auto* r =
                  std::get_if<core::stall_report>(m.message.get())) {
       const auto at = std::ranges::find_if(
@@ -285,6 +316,7 @@ private:
         dismiss(*s);
       header_ = header;
       said_.clear();
+      load_wait_ = {};
       set_stages(place);
     }
     if (const core::job_entry* entry = core::find_job(*m.view, id.job))
@@ -431,42 +463,6 @@ private:
                                 : ", with step " + std::to_string(s.is.step)));
   }
 
-  /// The texts of the model's tokens, from its small files, which any member has.
-  void read_tokens(std::function<void(rule_book::tokens)> done) {
-    blob_set set;
-    set.carried.push_back(config_.entry.origin);
-    fetch_all(node_, std::move(set), members(),
-              [this, done, post = post_](std::error_code error) {
-                post([this, done, error] { read_fetched_tokens(done, error); });
-              });
-  }
-
-  void read_fetched_tokens(const std::function<void(rule_book::tokens)>& done,
-                           std::error_code error) {
-    if (error) {
-      run_later(tick_every, [this, done] { read_tokens(done); });
-      return;
-    }
-    using read = model::result<rule_book::tokens>;
-    const auto out = std::make_shared<read>(model::failure{});
-    node_.disk().submit(
-      [out, &node = node_, origin = config_.entry.origin,
-       vocabulary = std::size_t(serve_.model.vocab_size),
-       folder = node_.data_dir() / "tmp"
-                / ("tokens-" + core::job_text(config_.entry.id) + "-"
-                   + std::to_string(config_.island))](kernels::backend&) {
-        *out = read_token_texts(origin, node.blobs(), node.data_dir(), folder,
-                                vocabulary);
-      },
-      [this, out, done, post = post_] {
-        post([this, out, done] {
-          if (!*out)
-            note("the texts of tokens cannot be read: " + out->message());
-          done(*out ? **out : nullptr);
-        });
-      });
-  }
-
   /// Messages of a newer place, or of a version that the newest view does not
   /// have yet.
   struct early_message {
@@ -557,6 +553,7 @@ private:
   std::vector<std::shared_ptr<stage_runner>> ending_;
   std::deque<early_message> early_;
   std::set<std::string> said_; ///< beginnings of lines, under this place
+  load_wait load_wait_;        ///< under this place
   std::uint64_t notes_ = 0;
   serve_drain drain_;
   bool ticking_ = false;

@@ -10,6 +10,7 @@
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 namespace {
@@ -17,6 +18,35 @@ namespace {
 constexpr std::chrono::seconds fetch_again_after{1};
 
 } // namespace
+
+std::string why_not_fetched(std::error_code error) {
+  return (refused_by_disk(error) ? "its disk takes no files of the model: "
+                                 : "weights cannot be fetched: ")
+         + error.message();
+}
+
+std::string
+load_wait::set(const std::string& peer,
+               const std::vector<std::uint32_t>& stages, std::size_t count,
+               const std::string& why, core::nanoseconds now) {
+  if (why == why_ && (why.empty() || now - told_ < again_after))
+    return {};
+  why_ = why;
+  told_ = now;
+  std::string out = peer + (why.empty() ? " goes on loading" : " cannot load")
+                    + (stages.size() == 1 ? " stage " : " stages ");
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    out += (i == 0 ? "" : ", ") + std::to_string(stages[i] + 1);
+  return out + " of " + std::to_string(count) + (why.empty() ? "" : ": " + why);
+}
+
+bool load_wait::take(const std::string& line) {
+  if (line == last_ || lines_ >= lines_max)
+    return false;
+  last_ = line;
+  ++lines_;
+  return true;
+}
 
 served_weights::served_weights(runtime::context& node, core::job_id job,
                                core::blob_digest manifest,
@@ -125,18 +155,22 @@ void served_weights::fetch(model::unit_index unit) {
               post([this, unit, turn, error] {
                 if (turn != turn_)
                   return;
-                if (!error)
+                if (!error) {
+                  if (std::exchange(told_wait_, false))
+                    owner_.load_waits({});
                   return read(unit);
+                }
                 if (error == std::errc::bad_message)
                   return owner_.unusable("the model's list of files cannot be "
                                          "read");
                 const std::string text =
-                  error == runtime::errc::not_found
-                    ? "waits for files of the model that no peer has yet"
-                    : "weights cannot be fetched: " + error.message()
-                        + "; trying again";
-                if (text != said_)
+                  "waits for files of the model that no peer has yet";
+                if (error != runtime::errc::not_found) {
+                  told_wait_ = true;
+                  owner_.load_waits(why_not_fetched(error));
+                } else if (text != said_) {
                   owner_.say(said_ = text);
+                }
                 run_later([this, unit, turn] {
                   if (turn == turn_)
                     fetch(unit);

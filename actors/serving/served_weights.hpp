@@ -7,7 +7,8 @@
 //
 // Threads: the owner's; work runs on the disk and device queues, and may end
 //          after this is gone.
-// Errors:  what no peer has now is asked for again each second, and said; a
+// Errors:  what no peer has now, or the disk refuses, is asked for again each second,
+//          and the owner is told; a
 //          damaged file is fetched again; weights that cannot be read are told to
 //          the owner, who ends the job.
 #pragma once
@@ -25,6 +26,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace shoal::runtime {
@@ -45,12 +47,39 @@ class weights_owner {
 public:
   virtual ~weights_owner() = default;
   virtual void say(const std::string& text) = 0;
+  /// Loading does not go on, for this reason; empty: it does again. May come
+  /// again and again.
+  virtual void load_waits(const std::string& why) = 0;
   /// The weights cannot be used, and no other copy would help.
   virtual void unusable(const std::string& why) = 0;
   virtual std::vector<core::peer_id> members() const = 0;
   /// Runs a function in a turn of the owner, after a pause.
   virtual void
   run_later(std::chrono::seconds pause, std::function<void()> run) = 0;
+};
+
+/// As load_waits() tells it.
+std::string why_not_fetched(std::error_code error);
+
+/// What members tell each other of load_waits(): each change, and now and then the
+/// same again, for those that have come since. One for each place. Pure.
+class load_wait {
+public:
+  /// Of this peer. @param stages that are here, of `count`, from 0
+  /// @param why empty: loading goes on
+  /// @returns the line to tell; empty: none is due
+  std::string
+  set(const std::string& peer, const std::vector<std::uint32_t>& stages,
+      std::size_t count, const std::string& why, core::nanoseconds now);
+  /// A line of any peer. @returns whether it is to be noted: it is not the last one
+  bool take(const std::string& line);
+
+private:
+  static constexpr core::nanoseconds again_after = 30'000'000'000;
+  static constexpr std::size_t lines_max = 64; ///< noted
+  std::string why_, last_;
+  core::nanoseconds told_ = 0;
+  std::size_t lines_ = 0;
 };
 
 class served_weights {
@@ -120,6 +149,7 @@ private:
   bool loading_ = false;
   std::uint64_t turn_ = 0; ///< counts want()
   std::string said_;       ///< last
+  bool told_wait_ = false; ///< to the owner
   /// Hashed files, and tied matrices: used on the disk and device queues only.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();

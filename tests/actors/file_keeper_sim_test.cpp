@@ -187,6 +187,7 @@ struct peer final : test::still_context, weights_owner {
                 const peer_id& whom, std::function<void(bool)> done) override;
 
   void say(const std::string&) override {}
+  void load_waits(const std::string&) override {}
   void unusable(const std::string& why) override { BOOST_ERROR(why); }
   std::vector<peer_id> members() const override;
   void
