@@ -5,6 +5,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/data/result_names.hpp"
 
+#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -183,6 +184,8 @@ status out_folder::lock() {
     if (!same_file(fd.get(), file))
       continue; // that one was moved aside, or taken back
     lock_ = std::move(fd);
+    here_ = posix::descriptor(
+      ::open(path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     return say_holder({});
   }
   return failure{path().string()
@@ -470,20 +473,22 @@ status out_folder::keep(const std::string& job, const std::string& watch) {
 }
 
 model::result<fs::path> out_folder::place() {
-  if (same_file(lock_.get(), path() / model::results_lock))
-    return path();
   std::error_code error;
-  const fs::path lock =
-    fs::read_symlink("/proc/self/fd/" + std::to_string(lock_.get()), error);
-  if (error || !same_file(lock_.get(), lock)) {
-    if (auto made = make_again(); !made)
-      return failure{path().string() + " was removed, and " + made.message()};
-    return path();
+  const fs::path now =
+    fs::read_symlink("/proc/self/fd/" + std::to_string(here_.get()), error);
+  if (!same_file(here_.get(), path())) {
+    if (error || !same_file(here_.get(), now)) {
+      if (auto made = make_again(); !made)
+        return failure{path().string() + " was removed, and " + made.message()};
+      return path();
+    }
+    notices_.push_back(path().string() + " was moved to " + now.string()
+                       + ": this run goes on there");
+    request_.folder = real_ = now;
   }
-  notices_.push_back(path().string() + " was moved to "
-                     + lock.parent_path().string()
-                     + ": this run goes on there");
-  request_.folder = real_ = lock.parent_path();
+  if (!same_file(lock_.get(), path() / model::results_lock))
+    if (auto locked = lock(); !locked) // the lock alone was removed
+      return locked.why();
   return path();
 }
 

@@ -127,6 +127,7 @@ private:
 
   // Undone by take_back().
   runtime::posix::descriptor lock_;
+  runtime::posix::descriptor here_; ///< the folder, wherever it is moved
   bool made_lock_ = false;
   std::vector<std::filesystem::path> made_; ///< folders, deepest last
   std::filesystem::path aside_;             ///< the old folder's new place

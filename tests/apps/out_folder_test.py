@@ -253,6 +253,12 @@ class OutFolder(World):
         for folder in ("out", "moved"):
             found = json.loads(self.succeed("audit", folder, "--json"))
             self.assertTrue(found["proven"])
+        run = self.start(*self.arguments("lockless", *LONG))
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        (self.folder / "lockless/run.lock").unlink()
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        self.assertTrue((self.folder / "lockless/run.lock").exists())
+        self.succeed("audit", "lockless")
         run = self.start(*self.arguments("gone", *LONG))
         run.wait_line(lambda line: line.startswith("step 2/"))
         shutil.rmtree(self.folder / "gone")
