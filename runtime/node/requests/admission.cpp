@@ -149,7 +149,7 @@ void admission::redeem(std::uint64_t token, const use_invite& r) {
   node_.tell(cl::redeem_invite{r.token, r.who});
 }
 
-admission::revocable
+model::result<admission::revocable>
 admission::find_revocable(const core::view& v, const std::string& word) {
   std::vector<revocable> found;
   const auto begins = [&word](const core::peer_id& id) {
@@ -157,45 +157,40 @@ admission::find_revocable(const core::view& v, const std::string& word) {
   };
   for (const core::member& m : v.members)
     if (m.name == word || begins(m.id.peer))
-      found.push_back({m.id.peer, m.name, false, {}});
+      found.push_back({m.id.peer, m.name});
   for (const core::peer_id& id : v.lapsed)
     if (begins(id))
-      found.push_back({id, {}, false, {}});
+      found.push_back({id, {}});
   if (found.empty())
     for (const core::peer_id& id : v.revoked)
       if (begins(id))
-        found.push_back({id, {}, false, {}});
+        found.push_back({id, {}});
   if (found.empty())
     for (const core::peer_id& id : nodes_.gone(word))
-      found.push_back({id, word, false, {}});
+      found.push_back({id, word});
   core::peer_id whole{};
   if (found.empty() && word.size() == 2 * whole.size()
       && core::from_hex(word, whole)) {
     // Not seen here, but it is to stay away, if that is meant.
     for (const core::member& m : v.members)
       if (core::short_name(m.id.peer) == core::short_name(whole))
-        return {{},
-                {},
-                false,
-                "no peer has the id " + word + ": that of " + m.name
-                  + " begins alike, and is " + core::to_hex(m.id.peer)};
-    found.push_back({whole, {}, true, {}});
+        return model::failure{"no peer has the id " + word + ": that of "
+                              + m.name + " begins alike, and is "
+                              + core::to_hex(m.id.peer)};
+    found.push_back({whole, {}, true});
   }
   if (found.size() != 1)
-    return {{},
-            {},
-            false,
-            (found.empty() ? "no peer is named '" : "several peers are named '")
-              + word
-              + (found.empty() ? "', and none that went since this node started"
-                               : "'")
-              + ": use the first " + std::to_string(id_digits_min)
-              + " digits of its id, or more (`shoal status --json` has those "
-                "of members, `shoal logs` those of peers that went)"};
+    return model::failure{
+      (found.empty() ? "no peer is named '" : "several peers are named '")
+      + word
+      + (found.empty() ? "', and none that went since this node started" : "'")
+      + ": use the first " + std::to_string(id_digits_min)
+      + " digits of its id, or more (`shoal status --json` has those of "
+        "members, `shoal logs` those of peers that went)"};
   if (found[0].peer == config_.self)
-    return {{}, {}, false, "a peer cannot revoke itself: ask another one"};
+    return model::failure{"a peer cannot revoke itself: ask another one"};
   if (core::is_revoked(v, found[0].peer))
-    return {{}, {}, false, "this peer is revoked already"};
+    return model::failure{"this peer is revoked already"};
   return std::move(found[0]);
 }
 
@@ -203,28 +198,27 @@ void admission::revoke_peer(std::uint64_t token, const revoke& r) {
   const auto now = node_.view();
   if (!now)
     return refuse(token, "no view yet: try again");
-  const revocable found = find_revocable(*now, r.peer);
-  if (!found.why.empty())
-    return refuse(token, found.why);
+  const auto found = find_revocable(*now, r.peer);
+  if (!found)
+    return refuse(token, found.message());
+  const std::string id = core::to_hex(found->peer);
   const std::string strange =
-    found.strange ? " (no peer that this node knows has this id)" : "";
-  if (r.only_find) {
-    const std::string id = core::to_hex(found.peer);
+    found->strange ? " (no peer that this node knows has this id)" : "";
+  if (r.only_find)
     return node_.answer(
       token, {0,
               {},
-              found.name.empty()
+              found->name.empty()
                 ? id + strange
-                : found.name + " (" + core::short_name(found.peer) + ")",
+                : found->name + " (" + core::short_name(found->peer) + ")",
               {}});
-  }
   waiting_requests::wanted_view w;
   w.tag = transport::tls::make_instance();
-  w.reached = [id = found.peer, strange](const core::view& v, outcome& o) {
+  w.reached = [id = found->peer, strange](const core::view& v, outcome& o) {
     o.text = core::to_hex(id) + strange;
     return core::is_revoked(v, id);
   };
-  const cl::revoke_peer event{found.peer, transport::tls::make_shared_key(),
+  const cl::revoke_peer event{found->peer, transport::tls::make_shared_key(),
                               w.tag};
   if (!requests_.want(token, std::move(w)))
     return refuse(token, "no view yet: try again");

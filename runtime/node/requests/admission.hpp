@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runtime/core/cluster/local/key_ring.hpp"
+#include "runtime/core/result.hpp"
 #include "runtime/node/requests/request_host.hpp"
 #include "runtime/node/state/known_nodes.hpp"
 #include "runtime/node/state/waiting_requests.hpp"
@@ -74,14 +75,14 @@ public:
                std::int64_t unix_ms, clock::time_point now);
 
 private:
-  /// Whom `revoke WORD` means; `why` has the reason if nobody.
   struct revocable {
     core::peer_id peer{};
     std::string name;     ///< may be empty
     bool strange = false; ///< no peer that this node knows
-    std::string why;
   };
-  revocable find_revocable(const core::view& v, const std::string& word);
+  /// The peer that `revoke WORD` means, or why there is none.
+  model::result<revocable>
+  find_revocable(const core::view& v, const std::string& word);
 
   void duplicate(const std::string& address, clock::time_point now);
   void refuse(std::uint64_t token, std::string why);
