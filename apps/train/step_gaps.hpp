@@ -4,10 +4,11 @@
 // step that the others had reached. Steps that a run does again after a loss, or
 // that another node's log has, fill gaps.
 //
-// Threads: one. Errors: none. Cost: memory and a logarithm for each gap.
+// Threads: one. Errors: none. Limits: gaps_max.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -17,10 +18,13 @@ namespace shoal::apps {
 
 class step_gaps {
 public:
+  /// Limit of the gaps that are remembered; later ones are not told.
+  static constexpr std::size_t gaps_max = 1024;
+
   /// The log has this step. Steps before the first one are not expected.
   void add(std::uint64_t step) {
     if (newest_ == 0 || step > newest_) {
-      if (newest_ != 0 && step > newest_ + 1)
+      if (newest_ != 0 && step > newest_ + 1 && gaps_.size() < gaps_max)
         gaps_[newest_ + 1] = step - 1;
       newest_ = step;
       return;

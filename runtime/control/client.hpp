@@ -170,7 +170,8 @@ public:
   offer_checkpoint(core::job_id job, const core::blob_digest& manifest,
                    std::uint64_t step);
 
-  /// The last error as a text for its user: "no node answers in DIR: start one with ...".
+  /// The last error, as a text for its user: "no node answers in DIR: start one
+  /// with ...".
   const std::string& text() const noexcept;
 
   /// Of the nodes of the shoal, as it was last heard: connect(), status() and
