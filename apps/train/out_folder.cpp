@@ -257,11 +257,8 @@ static bool follows_from_tokenizer(std::vector<run_change>& all) {
 }
 
 status out_folder::decide_resume() {
-  const std::string again =
-    ": start a new run in another --out; with model.path = "
-    "\"DIR/checkpoint/step-N\" it begins with the weights of a checkpoint";
   if (!damage_.empty())
-    return failure{"--resume: " + damage_ + again};
+    return begin_anew("--resume: " + damage_);
   if (!found_)
     return failure{"--resume: " + no_record(path()).message};
   auto all = changes(found_->run, request_.run);

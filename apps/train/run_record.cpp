@@ -119,11 +119,16 @@ runtime::run_config with_paths_from_here(const run_record& record) {
   return run;
 }
 
+failure begin_anew(const std::string& why) {
+  return {why
+          + ": start a new run in another --out; with model.path = "
+            "\"DIR/checkpoint/step-N\" it begins with the weights of a "
+            "checkpoint"};
+}
+
 failure no_record(const std::filesystem::path& folder) {
-  return {(folder / record_name).string()
-          + ", which names the run, does not exist: start a new run in another "
-            "--out; with model.path = \"DIR/checkpoint/step-N\" it begins with "
-            "the weights of a checkpoint"};
+  return begin_anew((folder / record_name).string()
+                    + ", which names the run, does not exist");
 }
 
 model::result<run_record> read_record(const std::filesystem::path& folder) {

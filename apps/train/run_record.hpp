@@ -58,7 +58,10 @@ runtime::run_config with_paths_from_here(const run_record& record);
 /// The working directory; empty if JSON cannot hold it.
 std::string this_folder();
 
-/// Why the run in a folder without a record cannot go on, and what can be done.
+/// Why a run cannot go on, and how another can begin with its weights.
+model::failure begin_anew(const std::string& why);
+
+/// The same of the run in a folder without a record.
 model::failure no_record(const std::filesystem::path& folder);
 
 /// Reads run.json in `folder`.

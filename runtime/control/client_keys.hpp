@@ -1,6 +1,12 @@
 // runtime/control/client_keys.hpp -- the cluster keys that a client may use.
 //
-// Threads: any. Errors: a key file that cannot be read is left out.
+// With a key file that is named: that one alone. Otherwise the copies that this
+// user's nodes keep in their data directories (of a node that is named: its own
+// alone), then the user's own key file. A client tries them one after the other, as
+// which of the shoals a peer belongs to is known only from its answer.
+//
+// Threads: any. Errors: a key file that cannot be read is left out; if none is left,
+// `why` is the reason of the last one.
 #pragma once
 
 #include "runtime/control/client.hpp"
@@ -12,7 +18,7 @@
 namespace shoal::runtime {
 
 struct client_keys {
-  std::vector<transport::tls::shared_key> all; ///< to try, the likeliest first
+  std::vector<transport::tls::shared_key> all; ///< to try, in this order
   std::string why;                             ///< there is none; else empty
 };
 

@@ -1,5 +1,8 @@
 // runtime/work/quorum_changed.hpp -- a message to the gateway: the node's view has
 // lost its quorum or has it again, or other peers are in contact meanwhile.
+//
+// Without a quorum no request is begun, except where all peers of a pipeline are in
+// contact: those compute on. The node sends it at each change; the newest counts.
 #pragma once
 
 #include "runtime/core/ids.hpp"
