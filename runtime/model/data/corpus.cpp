@@ -107,10 +107,10 @@ std::size_t size_of(const text_file& file) {
   return size;
 }
 
-/// How much more than asked for whole files, or whole documents, may hold out.
-/// With 5 % asked for, one file of 6 is more than this, and so is one in 12 of
-/// the splits of 10 files alike, and one in 60 of those of 20. Higher: less to
-/// train on.
+/// How many times more, or less, than asked for whole files may hold out, or more
+/// whole documents. With 5 % asked for, one file of 6 is more than this, and so is one
+/// in 12 of the splits of 10 files alike, and one in 60 of those of 20. Higher: less to
+/// train on, or too little to measure a loss.
 constexpr std::size_t held_out_factor_max = 3;
 
 /// Whether a split is close enough to the requested one: at most
@@ -187,7 +187,8 @@ bool is_near(const std::vector<text_file>& texts, std::uint32_t permille) {
     all += size_of(file);
     held += file.validation ? size_of(file) : 0;
   }
-  return is_near(held, all * permille / 1000, all);
+  const std::size_t wanted = all * permille / 1000;
+  return is_near(held, wanted, all) && held * held_out_factor_max >= wanted;
 }
 
 void append(corpus& into, bool validation, std::span<const token_id> ids) {

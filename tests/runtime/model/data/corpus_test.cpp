@@ -221,6 +221,26 @@ BOOST_AUTO_TEST_CASE(a_bigram_is_a_distribution_and_learns) {
              < 1e-12);
 }
 
+// A few tiny files were held out, and the loss of a few hundred bytes was reported.
+BOOST_AUTO_TEST_CASE(unequal_files_hold_out_about_what_is_asked_for) {
+  temporary_folder folder;
+  for (int i = 0; i < 40; ++i)
+    write_text(folder / (std::to_string(i) + ".txt"),
+               std::string(i % 20 == 7 ? 500'000 : 300, 'a'));
+  for (const std::uint32_t permille : {10u, 50u, 200u, 500u}) {
+    corpus_options options;
+    options.validation_permille = permille;
+    const auto c = read_corpus(paths{folder.path().string()}, options);
+    BOOST_REQUIRE(c);
+    const auto wanted =
+      (c->train_size() + c->validation_size()) * permille / 1000;
+    BOOST_TEST_CONTEXT(permille) {
+      BOOST_TEST(c->validation_size() * 3 >= wanted);
+      BOOST_TEST(c->validation_size() <= 3 * wanted);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_bigram_loss_is_that_of_held_out_bytes) {
   corpus c;
   const std::string train = "ababab";
