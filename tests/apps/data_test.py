@@ -51,7 +51,7 @@ class Data(World):
         _, notices = self.corpus("data.txt")
         told = [n for n in notices if "data.txt" in n]
         self.assertEqual(len(told), 1, notices)
-        for part in ("lines of JSON", "plain text", "NAME.jsonl"):
+        for part in ("objects of JSON", "plain text", "NAME.jsonl"):
             self.assertIn(part, told[0])
         done = self.run_shoal("eval", "out", "--data", "data.txt")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -136,7 +136,7 @@ class Data(World):
 
     # There was no held-out loss, and nothing said so.
     def test_too_little_that_is_held_out_is_told_of(self):
-        self.write("d/a.txt", "The cod is a fish.\n" * 300)
+        self.write("d/a.txt", "The cod is a fish.\n" * 25)
         self.write("d/note.txt", "a short note\n")
         _, notices = self.corpus("d")
         said = [n for n in notices if n.startswith("no held-out loss")]

@@ -41,6 +41,18 @@ bool looks_like_jsonl(std::string_view text) {
   return seen > 0;
 }
 
+/// Whether a text is a JSON array of objects, as far as its beginning tells.
+bool looks_like_json_list(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  for (const char mark : {'[', '{', '"'}) {
+    text.remove_prefix(std::min(text.find_first_not_of(blank), text.size()));
+    if (!text.starts_with(mark))
+      return false;
+    text.remove_prefix(1);
+  }
+  return true;
+}
+
 /// The reason why a file is not read.
 enum class reason { not_text, unreadable, too_large };
 
@@ -140,7 +152,7 @@ private:
     }
     if (!core::is_utf8(text))
       report_.not_utf8.add(file_.path);
-    if (looks_like_jsonl(text))
+    if (looks_like_jsonl(text) || looks_like_json_list(text))
       report_.like_json.add(file_.path);
     if (auto given = give({std::move(text), {}, file_.path}); !given)
       return given.why();
@@ -363,10 +375,10 @@ std::vector<std::string> notices_of(const reading_report& report) {
   if (report.like_json.count > 0)
     out.push_back(
       line_of(report.like_json,
-              {"file has lines of JSON, but is read as plain text",
-               "files have lines of JSON, but are read as plain text"})
-      + ", braces and keys and all: if each line is a document, such as "
-        "{\"text\": \"...\"}, name it NAME.jsonl");
+              {"file has objects of JSON, but is read as plain text",
+               "files have objects of JSON, but are read as plain text"})
+      + ", braces and keys and all: if each is a document, such as "
+        "{\"text\": \"...\"}, write one in each line of NAME.jsonl");
   if (report.masked.count > 0)
     out.push_back(
       line_of(report.masked, {"file says which tokens to learn",

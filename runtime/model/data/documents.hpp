@@ -100,8 +100,9 @@ struct reading_report {
   left_out_files left;     ///< not looked at
   file_tally too_large;    ///< left out
   file_tally not_utf8;     ///< read; broken text in them stays or is U+FFFD
-  file_tally like_json;    ///< read as they are; their lines are JSON objects
-  file_tally masked;       ///< whose lines say which tokens to learn: all are
+  file_tally
+    like_json;       ///< read as they are; of JSON objects, in lines or a list
+  file_tally masked; ///< whose lines say which tokens to learn: all are
   std::uint64_t ended = 0; ///< documents to end (document::ends)
 };
 

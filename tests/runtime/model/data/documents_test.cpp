@@ -206,6 +206,8 @@ BOOST_AUTO_TEST_CASE(documents_under_another_name_are_reported) {
     {"{\"text\": \"one\"}\nthen prose", false},
     {"int main() {}\n", false},
     {"[1, 2]\n", false},
+    {"[{}]\n", false},
+    {"[\n  {\"text\": \"one\"},\n  {\"text\": \"two\"}]\n", true},
     {" \n", false},
     {"", false}};
   for (const auto& [text, told] : texts) {
