@@ -27,6 +27,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/data/corpus.hpp"
+#include "runtime/model/files/safetensors.hpp" // no_weights
 
 #include <atomic>
 #include <iostream>
@@ -194,11 +195,13 @@ private:
     say_unused(*out_, from);
     if (whole || interrupts_.seen())
       return whole;
-    return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
-                   + (resumed_ ? ": remove that checkpoint to go on from the "
+    const char* way = resumed_ ? ": remove that checkpoint to go on from the "
                                  "one before"
-                               : "; if its files are damaged, get them "
-                                 "again")};
+                      : model::no_weights(from).empty()
+                        ? "; if its files are damaged, get them again"
+                        : "";
+    return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
+                   + way};
   }
 
   /// The text as tokens; the tokenizer is first trained if requested, or taken

@@ -117,9 +117,10 @@ private:
     }
     const std::string single = actors::single_name(actors::model_files);
     const std::string index = actors::index_name(actors::model_files);
-    if (!has(single) && !has(index))
-      return failure{directory_.string() + ": holds no model: there is neither "
-                     + single + " nor " + index};
+    if (has(single) || has(index))
+      return model::done{};
+    if (const auto none = model::no_weights(directory_); !none.empty())
+      return failure{directory_.string() + ": holds no model: it " + none};
     return model::done{};
   }
 

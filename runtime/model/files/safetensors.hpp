@@ -100,6 +100,10 @@ struct stored_values {
   std::shared_ptr<const void> keep; ///< owns them; keeps the file mapped
 };
 
+/// Why a directory has no weights, if it has neither model.safetensors nor an index;
+/// names files of weights in another format. Empty: it has one.
+std::string no_weights(const std::filesystem::path& directory);
+
 /// The tensors of one file, or of all files of a directory.
 class safetensors_source {
 public:

@@ -9,6 +9,23 @@
 
 namespace shoal::model {
 
+std::string no_weights(const std::filesystem::path& directory) {
+  std::error_code error;
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(directory / name, error);
+  };
+  if (has("model.safetensors") || has("model.safetensors.index.json"))
+    return {};
+  std::string out =
+    "has neither model.safetensors nor model.safetensors.index.json";
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (has(name))
+      return out + "; " + name
+             + " is not read: load that model with transformers and save it "
+               "again, which writes safetensors";
+  return out;
+}
+
 safetensors_source::safetensors_source() = default;
 safetensors_source::safetensors_source(safetensors_source&&) noexcept = default;
 safetensors_source&
@@ -66,10 +83,8 @@ safetensors_source::open(const std::filesystem::path& path) {
       return added.why();
     return source;
   }
-  if (!std::filesystem::exists(index_path, ignored))
-    return failure{path.string()
-                   + ": has neither model.safetensors nor "
-                     "model.safetensors.index.json"};
+  if (const std::string none = no_weights(path); !none.empty())
+    return failure{path.string() + ": " + none};
   auto text = read_file(index_path, header_bytes_max);
   if (!text)
     return text.why();

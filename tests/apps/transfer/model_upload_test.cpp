@@ -170,6 +170,9 @@ BOOST_AUTO_TEST_CASE(a_folder_without_weights_is_no_model) {
   d.write("config.json", "{}");
   BOOST_TEST(d.refused().find("neither model.safetensors nor")
              != std::string::npos);
+  d.write("pytorch_model.bin", "weights");
+  BOOST_TEST(d.refused().find("pytorch_model.bin is not read")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_tokenizer_goes_without_weights) {
