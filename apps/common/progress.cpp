@@ -3,6 +3,7 @@
 
 #include "apps/common/json_documents.hpp"
 #include "apps/common/metrics_log.hpp"
+#include "apps/terminal/terminal.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -96,6 +97,47 @@ std::string clock_text(double seconds) {
     std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
   return text;
 }
+
+std::string printed(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// The figures of a step. One that is wider than a terminal could not be rewritten,
+/// as it has several lines there.
+class step_line {
+public:
+  /// @param spare  which go first where there is no room: the largest; 0: none
+  void add(std::string figure, int spare = 0) {
+    figures_.push_back({std::move(figure), spare});
+  }
+  std::string text() const {
+    std::string out;
+    for (const auto& [figure, spare] : figures_)
+      out += (out.empty() ? "" : "  ") + figure;
+    return out;
+  }
+  /// The same, so short that the cursor has a column after it.
+  std::string text(std::size_t columns) const {
+    step_line left = *this;
+    while (left.text().size() >= columns) {
+      const auto most =
+        std::ranges::max_element(left.figures_, {}, &part::spare);
+      if (most == left.figures_.end() || most->spare == 0)
+        return left.text().substr(0, columns > 0 ? columns - 1 : 0);
+      left.figures_.erase(most);
+    }
+    return left.text();
+  }
+
+private:
+  struct part {
+    std::string figure;
+    int spare;
+  };
+  std::vector<part> figures_;
+};
 
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
@@ -220,26 +262,26 @@ void progress::step(const job_event& e) {
   const bool last = std::int64_t(e.step) == run_.steps;
   if (!terminal_ && !last && std::int64_t(e.step) % run_.log_freq != 0)
     return;
-  char line[160];
-  std::snprintf(line, sizeof line,
-                "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e",
-                (unsigned long long)e.step, (long long)run_.steps,
-                core::printable(e.loss), core::printable(e.grad_norm), e.lr);
-  std::string text = line;
-  if (e.tokens_per_s > 0) { // else this step was caught up with
-    std::snprintf(line, sizeof line, "  %.0f tokens/s", e.tokens_per_s);
-    text += line;
-  }
+  step_line line;
+  line.add("step " + std::to_string(e.step) + "/" + std::to_string(run_.steps));
+  line.add(printed("loss %.4f", core::printable(e.loss)));
+  line.add(printed("grad_norm %.3f", core::printable(e.grad_norm)), 2);
+  line.add(printed("lr %.2e", e.lr), 3);
+  if (e.tokens_per_s > 0) // else this step was caught up with
+    line.add(printed("%.0f tokens/s", e.tokens_per_s), 1);
   if (seconds_per_step_ > 0)
-    text += "  ETA "
-            + clock_text(seconds_per_step_
-                         * double(run_.steps - std::int64_t(e.step)));
+    line.add("ETA "
+             + clock_text(seconds_per_step_
+                          * double(run_.steps - std::int64_t(e.step))));
   std::lock_guard lock(lines_);
   if (!terminal_) {
-    std::cout << text << std::endl;
+    std::cout << line.text() << std::endl;
     return;
   }
-  std::cout << "\r\x1b[K" << text << std::flush;
+  const auto size = stdout_size();
+  std::cout << "\r\x1b[K"
+            << (size ? line.text(std::size_t(size->columns)) : line.text())
+            << std::flush;
   open_line_ = true;
 }
 

@@ -1,8 +1,8 @@
 // apps/common/progress.hpp -- shows a run's events to the user and writes them
 // to files.
 //
-// On a terminal one line that is rewritten (step, loss, tokens/s, time left),
-// with permanent lines for views, evaluations and notices; otherwise plain
+// On a terminal one line that is rewritten (step, loss, tokens/s, time left; fewer
+// figures where it is narrow), with permanent lines for views, evaluations and notices; otherwise plain
 // lines; with --json only JSON, one line for each event. A folder set by
 // write_to() gets metrics.jsonl and TensorBoard event files.
 //
