@@ -168,10 +168,10 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   if (auto put = put_flags(o, all); !put)
     return put.why();
   auto run = runtime::parse_run(model::json_text(all), given_by);
-  if (run)
+  // Otherwise the run goes on from its checkpoint, wherever that model is now.
+  if (run && o.overrides.contains("model.path")) {
     if (auto found = find_model(o, *run); !found)
       return failure{given_by + (": " + found.message())};
-  if (run && o.overrides.contains("model.path")) {
     auto config = model::load_config(run->model_path);
     if (!config)
       return failure{given_by + (": model.path: " + config.message())};
