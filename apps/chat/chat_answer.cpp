@@ -91,7 +91,9 @@ const runtime::json_table<ended>& done_table() {
      [](e v) { return json(v.is.tokens()); }},
     {"first_token_seconds", "number", "s", "until the first token",
      [](e v) { return json(v.is.first_s()); }},
-    {"tokens_per_s", "number", "tokens/s", "from the first token on; 0 for fewer than 10 tokens",
+    {"tokens_per_s", "number", "tokens/s",
+     "from the first token on; 0 for fewer than 10 tokens, and where all come "
+     "within 20 ms",
      [](e v) { return json(v.is.tokens_per_s()); }},
     {"text", "text", "", "all of the answer",
      [](e v) { return json(v.is.text()); }},
@@ -177,9 +179,11 @@ double chat_answer::first_s() const noexcept {
 
 /// Answers of fewer tokens have no speed: most of theirs come at once.
 static constexpr std::uint64_t timed_tokens_min = 10;
+/// Tokens that come within a shorter time have come together.
+static constexpr std::chrono::milliseconds timed_min{20};
 
 double chat_answer::tokens_per_s() const noexcept {
-  if (!first_ || *last_ <= *first_ || tokens() < timed_tokens_min)
+  if (!first_ || *last_ - *first_ < timed_min || tokens() < timed_tokens_min)
     return 0;
   return double(tokens() - 1)
          / std::chrono::duration<double>(*last_ - *first_).count();
