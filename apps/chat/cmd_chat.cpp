@@ -127,7 +127,10 @@ private:
       return;
     ++answers_;
     tokens_ += a.tokens();
-    context_used_ = a.prompt_tokens() + a.tokens();
+    // One that was stopped has no count of its conversation.
+    context_used_ =
+      (a.prompt_tokens() > 0 ? a.prompt_tokens() : context_used_) + a.tokens();
+    context_known_ = a.prompt_tokens() > 0;
     last_speed_ = speed_text(a);
   }
 
@@ -313,6 +316,7 @@ private:
       unanswered_ = talk_.take_back();
     talk_.clear();
     context_used_ = 0;
+    context_known_ = true;
     screen_.note("the conversation is forgotten");
   }
 
@@ -363,6 +367,7 @@ private:
       text += "; the last one: " + last_speed_;
     text += "\nthe conversation has "
             + core::count_text(talk_.messages().size(), "message") + ", "
+            + (context_known_ ? "" : "at least ")
             + core::count_text(context_used_, "token");
     if (model_.context() > 0)
       text += " of " + std::to_string(model_.context());
@@ -377,6 +382,7 @@ private:
   std::string unanswered_; ///< the last question, if it was taken back
   std::string last_speed_;
   std::uint64_t answers_ = 0, tokens_ = 0, context_used_ = 0;
+  bool context_known_ = true; ///< else more of it is used than that
 };
 
 } // namespace

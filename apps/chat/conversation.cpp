@@ -71,7 +71,7 @@ constexpr setting make_setting(std::string_view name, const char* bounds) {
 }
 
 constexpr setting all_settings[] = {
-  make_setting<&chat_settings::temperature, 0, 100>("temperature", "0 to 100"),
+  make_setting<&chat_settings::temperature, 0, 2>("temperature", "0 to 2"),
   make_setting<&chat_settings::top_p, 0, 1>("top_p", "0 to 1"),
   make_setting<&chat_settings::max_tokens, 1, (1 << 24)>("max_tokens",
                                                          "1 to 16777216"),

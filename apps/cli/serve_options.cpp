@@ -111,7 +111,7 @@ static void add_chat(CLI::App& app, chat_options& o, runners& run) {
   c->add_option("--temperature", o.settings.temperature,
                 "randomness of sampling; 0: greedy "
                 "(default: as the model has it)")
-    ->check(CLI::Range(0.0, 100.0));
+    ->check(CLI::Range(0.0, 2.0));
   c->add_option("--top-p", o.settings.top_p,
                 "nucleus: keep the smallest set of tokens with this "
                 "probability mass (default: as the model has it)")
