@@ -45,15 +45,37 @@ checkpoints(const fs::path& out) {
   return found;
 }
 
+/// Checksums of the model in a folder; empty: not known, or some of it is missing.
+static model::checksums whole_model(const fs::path& folder) {
+  const auto sums = checksums_of_model(folder);
+  const auto is_there = [&](const auto& sum) {
+    std::error_code none;
+    return fs::exists(folder / sum.first, none);
+  };
+  return sums && std::ranges::all_of(*sums, is_there) ? *sums
+                                                      : model::checksums();
+}
+
+/// Whether export_model() has put this checkpoint's model into `out`; `sums` are of
+/// that model.
+static bool is_model_of(const fs::path& checkpoint, const fs::path& out,
+                        const model::checksums& sums) {
+  for (const char* name :
+       {"model.safetensors", "model.safetensors.index.json"}) {
+    std::error_code none;
+    if (fs::equivalent(checkpoint / name, out / name, none))
+      return true;
+  }
+  const auto its = checksums_of_model(checkpoint);
+  return its && !sums.empty() && sums == *its;
+}
+
 std::int64_t model_step(const fs::path& out) {
+  const auto sums = whole_model(out);
   std::int64_t step = -1;
   for (const auto& [of, place] : checkpoints(out))
-    for (const char* name :
-         {"model.safetensors", "model.safetensors.index.json"}) {
-      std::error_code none;
-      if (fs::equivalent(place / name, out / name, none)) // export_model()
-        step = of;
-    }
+    if (is_model_of(place, out, sums))
+      step = of;
   return step;
 }
 
@@ -265,6 +287,8 @@ void follower::bring_home(const job_event& end) {
   else if (newest_.empty() || newest_step_ != end.step)
     out_.say("notice", told_step_ && *told_step_ == end.step && !unwritten_
                          ? not_fetched(*told_step_, config_.attach)
+                       : newest_.empty() && !told_step_ && !unwritten_
+                         ? "it was ended before it had a checkpoint"
                          : "the model of step " + std::to_string(end.step)
                              + " could not be saved");
   else

@@ -5,6 +5,8 @@
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
+#include "apps/transfer/model_export.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/files/temporary_folder.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/identity/stale_files.hpp"
@@ -33,6 +35,25 @@ static bool has_weights(const std::filesystem::path& folder) {
 static bool has_ended(const std::filesystem::path& folder, std::int64_t step) {
   const auto record = read_record(folder);
   return record && step >= record->run.steps;
+}
+
+/// Whether a run has a checkpoint after its model, which is that of one, too. Times of
+/// files count only where there are no checksums, as a copy may not keep them.
+static bool
+went_on(const std::filesystem::path& folder,
+        const std::pair<std::int64_t, std::filesystem::path>& newest) {
+  if (const std::int64_t step = model_step(folder); step >= 0)
+    return step < newest.first;
+  const auto has = checksums_of_model(folder),
+             latest = checksums_of_model(newest.second);
+  if (has && latest && !has->empty() && !latest->empty())
+    return true; // of a checkpoint that is gone
+  std::error_code old, young;
+  const auto kept =
+    std::filesystem::last_write_time(folder / "config.json", old);
+  const auto made =
+    std::filesystem::last_write_time(newest.second / "config.json", young);
+  return !old && !young && made > kept;
 }
 
 namespace {
@@ -132,21 +153,19 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
   if (!found)
     return found.why();
   const std::filesystem::path& folder = *found;
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error) && !error)
+    return model::failure{"there is no file or folder "
+                          + core::shown(folder.string())};
   if (model::gguf::is_file(folder))
     return unpacked(folder, terms.goes_on);
-  std::error_code error;
   auto all = checkpoints(folder);
   const auto lost = std::erase_if(all, [](const auto& checkpoint) {
     std::error_code ignored;
     return !std::filesystem::exists(checkpoint.second / "config.json", ignored);
   });
   if (std::filesystem::exists(folder / "config.json", error)) {
-    // A model has its checkpoint's file, or a copy, which is not older.
-    if (all.empty()
-        || std::filesystem::last_write_time(all.back().second / "config.json",
-                                            error)
-             <= std::filesystem::last_write_time(folder / "config.json", error)
-        || error)
+    if (all.empty() || !went_on(folder, all.back()))
       return folder;
     std::cerr << "shoal: the run in " << folder.string()
               << " went on after it had left a model: this is its newest "

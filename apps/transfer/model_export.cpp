@@ -3,7 +3,6 @@
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/files/file_io.hpp"
-#include "runtime/model/files/checksums.hpp"
 
 #include <string>
 #include <system_error>
@@ -43,12 +42,18 @@ bool hides_a_model(const std::string& name) {
 
 } // namespace
 
+model::result<model::checksums> checksums_of_model(const fs::path& folder) {
+  auto sums = model::load_checksums(folder);
+  if (sums)
+    std::erase_if(
+      *sums, [](const auto& sum) { return actors::of_optimizer(sum.first); });
+  return sums;
+}
+
 model::status export_model(const fs::path& checkpoint, const fs::path& folder) {
-  auto sums = model::load_checksums(checkpoint);
+  const auto sums = checksums_of_model(checkpoint);
   if (!sums)
     return sums.why();
-  std::erase_if(
-    *sums, [](const auto& sum) { return actors::of_optimizer(sum.first); });
   const fs::path listed = folder / model::checksums_name;
   std::error_code error;
   fs::remove(listed, error); // they belong to the former model

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/core/result.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <filesystem>
 
@@ -16,5 +17,10 @@ namespace shoal::apps {
 /// where possible, and each under its name in one step.
 model::status export_model(const std::filesystem::path& checkpoint,
                            const std::filesystem::path& folder);
+
+/// Checksums of the weights in the folder of a model or checkpoint, without those of an
+/// optimizer; empty if it has none. Equal ones tell that two folders have one model.
+model::result<model::checksums>
+checksums_of_model(const std::filesystem::path& folder);
 
 } // namespace shoal::apps

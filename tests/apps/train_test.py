@@ -1,12 +1,16 @@
 # tests/apps/train_test.py -- `shoal train` in one process, and its bits.
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 
 from support import GUIDE, World, main, numbers
 
@@ -17,6 +21,23 @@ def scalar_tags(data):
     return {m.group(2).decode() for m in
             re.finditer(rb"\n(.)([!-~]+)\x15", data, re.S)
             if len(m.group(2)) == m.group(1)[0]}
+
+
+def on_a_terminal(columns, command, folder, env):
+    """What a command writes to a terminal of this width, which must succeed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ,
+                struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(list(map(str, command)), cwd=folder, env=env,
+                          stdin=theirs, stdout=theirs, stderr=theirs) as child:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # its end
+            while more := os.read(ours, 65536):
+                shown += more
+        os.close(ours)
+        assert child.wait() == 0, shown
+    return shown.decode(errors="replace")
 
 
 class Train(World):
@@ -84,6 +105,30 @@ class Train(World):
         self.assertIn(f"the newest checkpoint, of step {max(kept)}," if kept
                       else "there is no checkpoint to go on from", told)
 
+    # A line that is wider than the terminal left one behind at each step.
+    def test_a_line_of_progress_fits_its_terminal(self):
+        data, run = self.write_text_files(), self.tiny_run()
+        for columns in (100, 40, 20):
+            shown = on_a_terminal(
+                columns, [self.program, "train", run, "--data", data, "--out",
+                          f"at-{columns}"], self.folder, self.env)
+            steps = re.findall(r"\r\x1b\[K(step \d+/[^\r\n]*)", shown)
+            self.assertEqual(len(steps), 5, shown)
+            for line in steps:
+                self.assertLess(len(line), columns)
+            self.assertEqual("grad_norm" in steps[-1], columns == 100)
+
+    # It looked for the model, which it does not need, on the hub.
+    def test_a_run_goes_on_without_the_model_that_it_began_with(self):
+        self.succeed("init", self.tiny_run(), "--out", "models/base")
+        self.succeed("train", "--model.path", "models/base", "--data",
+                     self.write_text_files(), "--out", "out",
+                     "--training.seq_len", 32, "--training.steps", 2,
+                     "--training.local_batch_size", 2,
+                     "--training.global_batch_size", 2)
+        shutil.rmtree(self.folder / "models")
+        self.succeed("train", "out", "--resume", "--training.steps", 3)
+
     def test_the_saved_model_evaluates_and_generates(self):
         self.train("out")
         self.succeed("init", self.tiny_run(), "--out", "raw")
@@ -147,10 +192,15 @@ class Train(World):
         now = newest.stat().st_mtime
         os.utime(newest, (now, now + 60))
         self.assertNotIn("went on", self.run_shoal(*generate).stderr)
-        shutil.copy(newest / "config.json", newest / "later.json")
-        (newest / "later.json").rename(newest / "config.json")
-        os.utime(newest / "config.json", (now, now + 60))
-        self.assertIn("step-5", self.run_shoal(*generate).stderr)
+        # So did each in a copy that does not keep the times of its files.
+        self.train("more", "--training.seed", "1")
+        later = self.folder / "out/checkpoint/step-6"
+        shutil.copytree(self.folder / "more/checkpoint/step-5", later)
+        for seconds in (-60, 60):
+            os.utime(later / "config.json", (now, now + seconds))
+            self.assertIn("went on after it had left a model: this is its "
+                          "newest checkpoint, out/checkpoint/step-6",
+                          self.run_shoal(*generate).stderr)
 
     # UCX caught the signal, printed its stack and went on: the run was left
     # over, and nobody saw it.
