@@ -109,19 +109,12 @@ private:
   void read_hosts(std::vector<std::string>& names) {
     if (config_.hosts_file.empty())
       return;
-    std::vector<std::byte> bytes;
-    std::string wrong;
-    if (auto error = read_file(config_.hosts_file, host_list_bytes_max, bytes))
-      wrong = "cannot be read: " + error.message();
-    auto hosts = parse_hosts_file(
-      {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (wrong.empty() && !hosts)
-      wrong = "has a line that is no host or host:port";
+    const auto hosts = read_hosts_file(config_.hosts_file);
+    const std::string wrong = hosts ? std::string() : hosts.message();
     if (!wrong.empty() && wrong != logged_)
-      node_.say("[discovery] hosts file " + config_.hosts_file.string() + " "
-                + wrong);
+      node_.say("[discovery] hosts file " + wrong);
     logged_ = wrong;
-    if (wrong.empty())
+    if (hosts)
       names.insert(names.end(), hosts->begin(), hosts->end());
   }
 

@@ -1,6 +1,7 @@
 // runtime/discovery/host_list.cpp -- reads lists of hosts.
 #include "runtime/discovery/host_list.hpp"
 
+#include "runtime/files/file_io.hpp"
 #include "runtime/host/ip_address.hpp"
 
 #include <charconv>
@@ -123,11 +124,16 @@ bool split_host_port(const std::string& address, std::string& host,
          && number != 0;
 }
 
-std::optional<names> parse_hosts_file(std::string_view text) {
+std::optional<names>
+parse_hosts_file(std::string_view text, std::size_t* wrong_line) {
   if (text.size() > host_list_bytes_max)
     return std::nullopt;
   names out;
+  std::size_t ignored = 0;
+  std::size_t& number = wrong_line != nullptr ? *wrong_line : ignored;
+  number = 0;
   while (!text.empty()) {
+    ++number;
     const auto end = text.find('\n');
     auto line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
@@ -154,6 +160,20 @@ std::optional<names> parse_hosts_file(std::string_view text) {
     out.push_back(address);
   }
   return out;
+}
+
+model::result<names> read_hosts_file(const std::filesystem::path& file) {
+  std::vector<std::byte> bytes;
+  if (const auto error = read_file(file, host_list_bytes_max, bytes))
+    return model::failure{file.string()
+                          + " cannot be read: " + error.message()};
+  std::size_t line = 0;
+  auto hosts = parse_hosts_file(
+    {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &line);
+  if (!hosts)
+    return model::failure{file.string() + ", line " + std::to_string(line)
+                          + ", is no host or host:port"};
+  return *std::move(hosts);
 }
 
 } // namespace shoal::runtime

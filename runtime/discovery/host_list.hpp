@@ -3,12 +3,15 @@
 // A Slurm node list: names with ranges in brackets, "gpu[01-03,7],login".
 // A hosts file: one host or host:port on a line, # begins a comment.
 //
-// Threads: pure functions. Errors: nothing is returned for text that is no such
-//          list.
+// Threads: any. Errors: nothing is returned for text that is no such list; a failure
+//          names the file.
 #pragma once
+
+#include "runtime/core/result.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +32,13 @@ std::optional<std::vector<std::string>>
 parse_slurm_hosts(std::string_view list);
 
 /// "host:port" each, with `node_port` if the file names none.
-std::optional<std::vector<std::string>> parse_hosts_file(std::string_view text);
+/// @param wrong_line  becomes the number of the line that is no host
+std::optional<std::vector<std::string>>
+parse_hosts_file(std::string_view text, std::size_t* wrong_line = nullptr);
+
+/// The same of a file. A failure names it, and what is wrong with it.
+model::result<std::vector<std::string>>
+read_hosts_file(const std::filesystem::path& file);
 
 /// Adds `node_port` to "host", "[IPv6]" or a plain IPv6 address; leaves other
 /// text unchanged.

@@ -220,9 +220,8 @@ static bool choose_key(const node_config& config, node_setup& out) {
   return shared;
 }
 
-/// Hosts of a list expect this node only at node_port. Otherwise several nodes
-/// of one machine may serve others: the first has node_port, the rest any free
-/// port.
+/// Several nodes of one machine may serve others: the first has node_port, where
+/// a list of hosts names it, the rest any free port.
 static void
 choose_listener(const node_config& config, bool shared, node_setup& out) {
   if (!config.listen.empty()) {
@@ -233,7 +232,7 @@ choose_listener(const node_config& config, bool shared, node_setup& out) {
   const bool serves = shared && !config.embedded;
   const std::string host = default_host(!serves);
   out.listen = host + ":" + std::to_string(listed || serves ? node_port : 0);
-  if (serves && !listed)
+  if (listed || serves)
     out.listen_else = host + ":0";
 }
 
@@ -253,6 +252,9 @@ void set_up(const node_config& config, node_setup& out) {
     out.join.push_back(with_node_port(address));
     (void)checked_host("--join", out.join.back(), 1);
   }
+  if (!config.hosts_file.empty())
+    if (const auto hosts = read_hosts_file(config.hosts_file); !hosts)
+      throw usage_error("--hosts: " + hosts.message());
   if (config.slurm)
     out.names = slurm_names();
 

@@ -35,6 +35,9 @@ BOOST_AUTO_TEST_CASE(a_hosts_file_has_a_host_a_line) {
   BOOST_TEST((parse_hosts_file("") == names{}));
   for (const char* text : {"a b", "a:", "a:0", "a:70000", ":7", "a:b:7", "a/b"})
     BOOST_TEST(!parse_hosts_file(text), text);
+  std::size_t line = 0;
+  BOOST_TEST(!parse_hosts_file("# ours\na\n\nb c\nd", &line));
+  BOOST_TEST(line == 4);
 }
 
 BOOST_AUTO_TEST_CASE(an_address_resolves_to_itself) {
