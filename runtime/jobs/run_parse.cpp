@@ -92,8 +92,9 @@ struct put_value {
   }
 };
 
-/// The probable place of a key that a section lacks: the nearest of the
-/// section's keys, or another section that has a key of this name.
+/// The probable place of a key that a section lacks: a key of the section that is one
+/// letter away, another section that has a key of this name, or the nearest of the
+/// section's keys.
 std::string meant_key(std::string_view section, const std::string& name) {
   const auto in_model = [&] {
     std::vector<std::string_view> names = model::known_keys();
@@ -111,7 +112,7 @@ std::string meant_key(std::string_view section, const std::string& name) {
       near.push_back(k.name);
     else if (k.name == name && other.empty())
       other = k.section;
-  if (!other.empty())
+  if (!other.empty() && core::nearest(name, near, 1).empty())
     return ": it is a key of [" + std::string(other) + "]";
   return core::did_you_mean(name, near);
 }

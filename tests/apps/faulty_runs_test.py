@@ -17,6 +17,8 @@ MISTAKES = {
                                     "unknown section"),
     "a key misspelled": ("[training]\nstesp = 5", "training.stesp",
                          "did you mean 'steps'"),
+    "a key one letter away, as another section has": (
+        "[data]\npath = ['texts']", "data.path", "did you mean 'paths'"),
     "a key that there is not": ("[training]\ndropout = 0.1",
                                 "unknown key training.dropout"),
     "a model's key misspelled": ("[model]\nhidden_sise = 64",
