@@ -156,13 +156,13 @@ private:
     changed_();
   }
 
-  /// Of running jobs that have done a step since: so no request waits for one.
+  /// Of jobs that have done a step since: so no request waits for one.
   void read_steps(const json& status) {
     for (const json& j : status["jobs"]) {
       const std::string& id = text_of(j, "id");
       core::job_id job{};
-      if (text_of(j, "kind") != "train" || text_of(j, "state") != "running"
-          || j["step"].get<std::uint64_t>() == 0 || !job_id_of(id, job))
+      if (text_of(j, "kind") != "train" || j["step"].get<std::uint64_t>() == 0
+          || !job_id_of(id, job))
         continue;
       {
         std::lock_guard lock(mutex_);
