@@ -5,9 +5,11 @@
 #include "apps/common/memory_size.hpp"
 #include "apps/common/version.hpp"
 #include "apps/manage/management.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/line_printer.hpp"
 #include "apps/terminal/signals.hpp"
 #include "runtime/control/invite.hpp" // decode_token
+#include "runtime/control/node_folders.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view_changes.hpp"
@@ -211,8 +213,8 @@ public:
       return;
     const std::string url = http_->url();
     line(http_event,
-         "web page: " + url + " (chat, models, peers, training, jobs); API: " + url
-           + "v1"
+         "web page: " + url
+           + " (chat, models, peers, training, jobs); API: " + url + "v1"
            + (http_->has_all_addresses()
                 ? ", also at the other addresses of this machine"
                 : ""),
@@ -383,6 +385,9 @@ int run_node(node_options o) {
   std::unique_ptr<http_front> http;
   node_signals interrupts;
   out.leave_by(interrupts);
+  if (!o.at.data_dir.empty() && !runtime::is_by_name(o.at.data_dir))
+    out.say("[node] commands on this machine find it by --data-dir "
+            + shell_word(o.at.data_dir.string()));
   if (*memory > 0 && *memory < little_memory && !o.witness)
     out.say("[node] --memory is " + memory_text(*memory)
             + ": one layer of most models needs more to be trained or served, "

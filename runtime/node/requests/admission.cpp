@@ -26,8 +26,8 @@ static constexpr std::size_t id_digits_min = 8;
 /// What is left to do with a revoked node.
 static constexpr const char* new_identity =
   "It cannot come back with this identity. To let it in again, run `shoal "
-  "invite --out FILE` on a member, and here `shoal node --data-dir NEW_DIR "
-  "--join-token-file FILE`";
+  "invite --out FILE` on a member, and here `shoal node --name NEW_NAME "
+  "--join-token-file FILE` (with another --data-dir, if you name one)";
 
 static std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
