@@ -103,6 +103,11 @@ static int remove_jobs(runtime::client& client, const jobs_options& o) {
 }
 
 int run_jobs(const jobs_options& o) {
+  for (const std::string& wanted : o.remove)
+    if (wanted.starts_with('-'))
+      return fail("--rm names jobs, and '" + wanted
+                    + "' is an option: give it before --rm, or after a job",
+                  exit_usage);
   runtime::client client(o.remove.empty() ? client_through(o.at)
                                           : client_of(o.at));
   if (client.connect())
@@ -159,11 +164,12 @@ int run_cancel(const cancel_options& o) {
   auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
     std::string state;
-    bool trains = false;
+    bool trains = false, saved = false;
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text) {
         state = text_of(j, "state");
         trains = !serves(j);
+        saved = j.contains("checkpoint");
       }
     const auto at = std::chrono::steady_clock::now();
     if (state.empty()
@@ -177,7 +183,9 @@ int run_cancel(const cancel_options& o) {
       if (asked == std::chrono::steady_clock::time_point{})
         return fail("job " + job.text + " has ended already: " + state);
       std::cout << "job " << job.text << " is " << state << "\n";
-      if (state == "cancelled" && trains)
+      if (state == "cancelled" && trains && !saved)
+        std::cerr << "shoal: it has left no checkpoint to go on with\n";
+      else if (state == "cancelled" && trains)
         std::cerr << "shoal: to go on with it later, run `"
                   << command_line("attach " + job.text, o.at, "DIR")
                   << "`, which fetches its newest checkpoint (not needed where "

@@ -99,6 +99,7 @@ class Cli(World):
         for words, *says in (
                 (["jobs", "rm", "0a1b"], "'shoal jobs --rm 0a1b'"),
                 (["jobs", "0a1b"], "'0a1b'", "`shoal jobs --help`"),
+                (["jobs", "--rm", "--json"], "'--json' is an option"),
                 (["status", "links"], "'shoal status --links'"),
                 (["jobs", "rm", "0a1b", "--name", "a b"],
                  "'shoal jobs --rm 0a1b'")):
