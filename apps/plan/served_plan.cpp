@@ -279,9 +279,11 @@ std::string served_plan_table(const planned_serving& p) {
     + std::string(p.model.quantize ? kernels::name_of(*p.model.quantize)
                   : p.model.stored_bytes == 2 ? "of 16 bits"
                                               : "of 32 bits")
-    + text("; context of %llu tokens; each pipeline has a %s cache of %llu",
-           (unsigned long long)p.model.context, kernels::name_of(p.model.kv),
-           (unsigned long long)p.model.cache_tokens));
+    + text("; context of %llu tokens; each pipeline has a cache of %llu "
+           "tokens in %s",
+           (unsigned long long)p.model.context,
+           (unsigned long long)p.model.cache_tokens,
+           kernels::name_of(p.model.kv)));
   out += wrapped("predicted: " + tokens_text(all)
                  + " in all; first tokens are those of prompts of "
                  + core::count_text(prompt_of(p), "token"));

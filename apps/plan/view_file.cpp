@@ -28,7 +28,9 @@ public:
       if (std::ranges::count(keys_, std::string_view(item.key()),
                              &view_key::name)
           == 0)
-        fail(item.key(), "is not known; there are " + known);
+        fail(item.key(), (path_.empty() ? "is no key of a view file, which has "
+                                        : "is not known; there are ")
+                           + known);
   }
 
   std::string text(std::string_view name) {

@@ -204,7 +204,8 @@ int run_audit(const audit_options& o) {
   if (!text)
     return refuse("data: " + text.message()
                   + (o.data.empty() ? ": if the text is elsewhere on this "
-                                      "machine, name it by --data"
+                                      "machine, name it by --data; an audit "
+                                      "needs the text"
                                     : ""));
   const bool same_text =
     record->text.empty()

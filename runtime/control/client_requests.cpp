@@ -410,7 +410,7 @@ void client_requests::on(client_key, const get_blob& r, client_reply& out) {
     auto known = fetches_.find(r.digest);
     if (known != fetches_.end()) {
       if (known->second) {
-        refuse(out, "no peer gives this blob: " + known->second->message(),
+        refuse(out, "no peer gives this file now: " + known->second->message(),
                reply_code::not_found);
         fetches_.erase(known);
       }

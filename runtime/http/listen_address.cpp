@@ -78,7 +78,8 @@ void check_exposure(const listen_address& address, const std::string& text,
     return;
   throw usage_error("refusing to serve HTTP on " + core::shown(text)
                     + " without API keys: other machines reach that address; "
-                      "give a file of keys, or listen on 127.0.0.1");
+                      "give a file of keys by --api-keys (`shoal apikey` makes "
+                      "them), or listen on 127.0.0.1");
 }
 
 bool is_loopback_host(std::string_view text) {
