@@ -34,6 +34,10 @@
 
 namespace shoal::core::chaos {
 
+inline double seconds_of(nanoseconds t) {
+  return double(t) / 1e9;
+}
+
 enum class fault_kind : std::uint8_t {
   kill = 0, ///< SIGKILL, started again later
   stop,     ///< SIGSTOP, SIGCONT later
@@ -95,10 +99,8 @@ class view_watch {
 public:
   explicit view_watch(std::size_t peers) : last_(peers) {}
   void told(std::size_t peer, const told_view& view);
-  void gone(std::size_t peer) {
-    last_[peer].reset();
-  } ///< its process has
-    ///< ended
+  /// Its process has ended.
+  void gone(std::size_t peer) { last_[peer].reset(); }
 
   /// Whether all are members of the same view, which contains all.
   bool together() const;

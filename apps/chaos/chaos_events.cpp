@@ -16,10 +16,6 @@ namespace chaos = core::chaos;
 using json = runtime::json_value;
 using runtime::json_table;
 
-double seconds(core::nanoseconds t) {
-  return double(t) / 1e9;
-}
-
 struct said {
   const std::string& event;
   double seconds;
@@ -46,7 +42,7 @@ const json_table<chaos::fault>& fault_table() {
     {"peer", "text", "", "name of the peer that is harmed",
      [](f v) { return json(chaos_nodes::name(v.peer)); }},
     {"lasts_s", "number", "s", "until it is taken back",
-     [](f v) { return json(seconds(v.lasts)); }},
+     [](f v) { return json(chaos::seconds_of(v.lasts)); }},
     {"other", "text, optional", "", "of a cut: from this peer alone",
      [](f v) {
        return v.other ? json(chaos_nodes::name(*v.other)) : runtime::left_out();

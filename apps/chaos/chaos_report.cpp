@@ -15,12 +15,9 @@ using json = runtime::json_value;
 
 namespace {
 
-double seconds(core::nanoseconds t) {
-  return double(t) / 1e9;
-}
-
 json shape(const chaos::pauses& p) {
-  return {{"median", seconds(p.median)}, {"longest", seconds(p.longest)}};
+  return {{"median", chaos::seconds_of(p.median)},
+          {"longest", chaos::seconds_of(p.longest)}};
 }
 
 json counts_json(const chaos_figures& f) {
@@ -84,8 +81,8 @@ void print_json(const chaos_figures& f) {
 void print_pauses(std::string_view name, const chaos::pauses& p) {
   if (p.count > 0)
     std::printf("%-8.*s %" PRIu64 ", pauses: median %.2f s, longest %.2f s\n",
-                int(name.size()), name.data(), p.count, seconds(p.median),
-                seconds(p.longest));
+                int(name.size()), name.data(), p.count,
+                chaos::seconds_of(p.median), chaos::seconds_of(p.longest));
 }
 
 } // namespace

@@ -68,10 +68,6 @@ std::string text_of(const char* format, auto... values) {
   return text;
 }
 
-double seconds(nanoseconds t) {
-  return double(t) / double(second);
-}
-
 chaos::commit commit_of(const job_event& e) {
   return {e.step, e.unix_ms * 1'000'000};
 }
@@ -136,7 +132,7 @@ private:
 
 void session::say(const char* event, const std::string& text,
                   const chaos_more& more) {
-  const double at = seconds(now() - began_);
+  const double at = chaos::seconds_of(now() - began_);
   if (!o_.json) {
     std::printf("%7.1f s  %s\n", at, core::shown(text).c_str());
     std::fflush(stdout);
@@ -299,7 +295,7 @@ void session::calm() {
 
 std::string session::describe(const chaos::fault& f) const {
   const std::string who = chaos_nodes::name(f.peer);
-  const std::string time = text_of("%.1f s", seconds(f.lasts));
+  const std::string time = text_of("%.1f s", chaos::seconds_of(f.lasts));
   switch (f.kind) {
   case chaos::fault_kind::kill:
     return "kill " + who + ", start it again after " + time;
@@ -385,7 +381,7 @@ void session::storm() {
       || (o_.steps == 0 && o_.run.run_file.empty()
           && !o_.run.overrides.contains("training.steps"))) {
     const double left = (o_.minutes > 0 ? o_.minutes : minutes_usual) * 60
-                        - seconds(now() - began_);
+                        - chaos::seconds_of(now() - began_);
     steps = std::max<std::int64_t>(
       10, std::llround(left * goodput_guess * capacity_.tokens_per_s / tokens));
   }
@@ -404,12 +400,13 @@ void session::storm() {
       go_on(*fault_);
     if (fault_ && fault_->over && views_->together()) {
       const double pause_s =
-        seconds(chaos::pause_of(record_, record_.harms.size() - 1));
+        chaos::seconds_of(chaos::pause_of(record_, record_.harms.size() - 1));
       say("whole",
-          text_of("together again %.1f s later, in view %" PRIu64
-                  "; longest pause since the fault, so far: %.2f s",
-                  std::max(0.0, seconds(t - record_.harms.back().until)),
-                  views_->newest(), pause_s),
+          text_of(
+            "together again %.1f s later, in view %" PRIu64
+            "; longest pause since the fault, so far: %.2f s",
+            std::max(0.0, chaos::seconds_of(t - record_.harms.back().until)),
+            views_->newest(), pause_s),
           {nullptr, &pause_s});
       fault_.reset();
     } else if (fault_ && fault_->over

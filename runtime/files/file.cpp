@@ -110,4 +110,14 @@ std::error_code make_folder_below(const std::filesystem::path& root,
   return error;
 }
 
+std::vector<std::filesystem::path>
+paths_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error))
+    out.push_back(at->path());
+  return out;
+}
+
 } // namespace shoal::runtime

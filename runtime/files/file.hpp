@@ -57,6 +57,10 @@ replace_file(const std::filesystem::path& file,
 std::error_code make_folder_below(const std::filesystem::path& root,
                                   const std::filesystem::path& folder);
 
+/// What a folder has; none, or some, where it cannot be read.
+std::vector<std::filesystem::path>
+paths_in(const std::filesystem::path& folder);
+
 /// Reads a whole file of at most `bytes_max`.
 std::error_code read_file(const std::filesystem::path& file,
                           std::size_t bytes_max, std::vector<std::byte>& out);

@@ -43,13 +43,6 @@ std::string_view bearer(std::string_view value) {
   return value;
 }
 
-openai::api_error
-refusal(unsigned status, std::string message, const char* code) {
-  auto error = openai::invalid_request(std::move(message), "", code);
-  error.status = status;
-  return error;
-}
-
 } // namespace
 
 request_gate::request_gate(const http_config& config, bool loopback)
@@ -119,9 +112,9 @@ request_gate::check(http_request& head, http_handler& handler) const {
   const std::string* const host = head.header("host");
   const bool authorized = authorize(head);
   if (host_must_be_loopback_ && host && !is_loopback_host(*host)) {
-    out.refused =
-      refusal(403, "the Host header must be localhost or a loopback address",
-              "host_not_allowed");
+    out.refused = openai::refused_request(
+      403, "the Host header must be localhost or a loopback address",
+      "host_not_allowed");
     return out;
   }
   const bool from_page = allow_origin(head, out.headers);
@@ -135,11 +128,12 @@ request_gate::check(http_request& head, http_handler& handler) const {
     return out;
   }
   if (is_strange_change(head, from_page)) {
-    out.refused = refusal(403,
-                          "the Origin header names a web page of another "
-                          "server, which may not change anything here (see "
-                          "--http-cors)",
-                          "origin_not_allowed");
+    out.refused =
+      openai::refused_request(403,
+                              "the Origin header names a web page of another "
+                              "server, which may not change anything here (see "
+                              "--http-cors)",
+                              "origin_not_allowed");
     return out;
   }
   if (!authorized) {
@@ -151,8 +145,8 @@ request_gate::check(http_request& head, http_handler& handler) const {
   }
   const std::string* const coding = head.header("content-encoding");
   if (coding && !equal_caseless(*coding, "identity")) {
-    out.refused = refusal(415, "compressed bodies are not supported",
-                          "unsupported_media_type");
+    out.refused = openai::refused_request(
+      415, "compressed bodies are not supported", "unsupported_media_type");
     return out;
   }
   out.refused = handler.check(head);

@@ -32,13 +32,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-openai::api_error
-refusal(unsigned status, std::string message, const char* code) {
-  auto error = openai::invalid_request(std::move(message), "", code);
-  error.status = status;
-  return error;
-}
-
 /// Takes path and query out of "/path?query" or "http://host/path?query".
 void split_target(http_request& request) {
   std::string_view rest = request.target;
@@ -102,8 +95,8 @@ private:
     if (error)
       return fail(error);
     if (chunks ? hosts_ != 1 : hosts_ > 1)
-      return fail(refusal(400, "the request has not exactly one Host header",
-                          "bad_request"));
+      return fail(openai::refused_request(
+        400, "the request has not exactly one Host header", "bad_request"));
     head_complete_ = true;
     return step::head;
   }
@@ -121,8 +114,9 @@ private:
   std::size_t find_end(std::string_view part) {
     if (!part.empty() && scanned_ == 0
         && !std::isalpha(static_cast<unsigned char>(part[0])))
-      fail(refusal(400, "not a valid HTTP request: this port speaks HTTP only",
-                   "bad_request"));
+      fail(openai::refused_request(
+        400, "not a valid HTTP request: this port speaks HTTP only",
+        "bad_request"));
     for (; scanned_ < part.size(); ++scanned_) {
       if (part[scanned_] != '\n')
         continue;
@@ -130,8 +124,9 @@ private:
       if (before.ends_with("\r\n\r"))
         return scanned_ + 1;
       if (!before.ends_with('\r'))
-        fail(refusal(400, "not a valid HTTP request: a line ends without CR",
-                     "bad_request"));
+        fail(openai::refused_request(
+          400, "not a valid HTTP request: a line ends without CR",
+          "bad_request"));
     }
     return 0;
   }
@@ -151,8 +146,8 @@ private:
     case chunked_body::step::complete:
       return step::complete;
     case chunked_body::step::malformed:
-      return fail(
-        refusal(400, "the chunks of the body are not valid", "bad_request"));
+      return fail(openai::refused_request(
+        400, "the chunks of the body are not valid", "bad_request"));
     case chunked_body::step::too_large:
       return fail(error_code(http::error::body_limit));
     }
@@ -169,21 +164,24 @@ private:
     if (error == http::error::header_limit)
       return fail(too_long());
     if (error == http::error::body_limit)
-      return fail(refusal(413,
-                          "the body of the request is longer than "
-                            + std::to_string(body_max_) + " bytes",
-                          "body_too_large"));
+      return fail(
+        openai::refused_request(413,
+                                "the body of the request is longer than "
+                                  + std::to_string(body_max_) + " bytes",
+                                "body_too_large"));
     if (error == http::error::bad_version)
-      return fail(refusal(505, "this server speaks HTTP/1.1 and HTTP/1.0",
-                          "http_version_not_supported"));
-    return fail(refusal(400, "not a valid HTTP request: " + error.message(),
-                        "bad_request"));
+      return fail(
+        openai::refused_request(505, "this server speaks HTTP/1.1 and HTTP/1.0",
+                                "http_version_not_supported"));
+    return fail(openai::refused_request(
+      400, "not a valid HTTP request: " + error.message(), "bad_request"));
   }
   openai::api_error too_long() const {
-    return refusal(431,
-                   "the request line and headers are longer than "
-                     + std::to_string(head_max_) + " bytes",
-                   "head_too_large");
+    return openai::refused_request(
+      431,
+      "the request line and headers are longer than "
+        + std::to_string(head_max_) + " bytes",
+      "head_too_large");
   }
 
   void on_request_impl(http::verb, beast_view method, beast_view target,
@@ -203,8 +201,9 @@ private:
       expects_continue = chunks && lower(header.value) == "100-continue";
     if (header.name == "transfer-encoding"
         && (!chunks || lower(header.value) != "chunked")) {
-      failure = refusal(501, "the only Transfer-Encoding is \"chunked\"",
-                        "unsupported_encoding");
+      failure = openai::refused_request(
+        501, "the only Transfer-Encoding is \"chunked\"",
+        "unsupported_encoding");
       error = http::error::bad_transfer_encoding;
       return;
     }

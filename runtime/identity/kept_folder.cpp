@@ -1,6 +1,7 @@
 // runtime/identity/kept_folder.cpp -- locks folders, and looks into them.
 #include "runtime/identity/kept_folder.hpp"
 
+#include "runtime/files/file.hpp"
 #include "runtime/files/file_io.hpp"
 
 #include <stdlib.h> // mkdtemp
@@ -49,15 +50,6 @@ bool is_mine(const fs::path& folder) {
          && is.st_uid == ::geteuid();
 }
 
-std::vector<fs::path> list(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error))
-    out.push_back(at->path());
-  return out;
-}
-
 /// The note, its draft (draft_file), and a checkpoint that has not come whole
 /// (checkpoint_fetcher).
 bool is_of_no_use(const fs::path& file) {
@@ -92,7 +84,7 @@ kept_state state_of_kept(const fs::path& folder) {
   const posix::descriptor opened = open_folder(folder);
   if (!lock(opened))
     return kept_state::in_use;
-  return std::ranges::all_of(list(folder), is_of_no_use)
+  return std::ranges::all_of(paths_in(folder), is_of_no_use)
            ? kept_state::empty
            : kept_state::has_checkpoint;
 }
@@ -101,7 +93,7 @@ std::error_code remove_if_empty(const fs::path& folder) {
   const posix::descriptor held = open_folder(folder);
   if (!lock(held))
     return std::make_error_code(std::errc::device_or_resource_busy);
-  const std::vector<fs::path> files = list(folder);
+  const std::vector<fs::path> files = paths_in(folder);
   if (!std::ranges::all_of(files, is_of_no_use))
     return std::make_error_code(std::errc::directory_not_empty);
   std::error_code wrong;
@@ -112,7 +104,7 @@ std::error_code remove_if_empty(const fs::path& folder) {
 }
 
 void remove_empty_kept_folders(const fs::path& parent) {
-  for (const fs::path& folder : list(parent))
+  for (const fs::path& folder : paths_in(parent))
     if (is_kept(folder) && is_mine(folder))
       static_cast<void>(remove_if_empty(folder));
 }

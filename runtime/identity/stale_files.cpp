@@ -1,6 +1,7 @@
 // runtime/identity/stale_files.cpp -- checks names, locks and /proc.
 #include "runtime/identity/stale_files.hpp"
 
+#include "runtime/files/file.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/files/temporary_folder.hpp"
 #include "runtime/host/memory_keeper.hpp" // keeper_name
@@ -58,19 +59,10 @@ bool is_gone(int pid) {
   return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-std::vector<fs::path> list(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error))
-    out.push_back(at->path());
-  return out;
-}
-
 std::vector<fs::path>
 abandoned(const fs::path& parent, const std::string& prefix) {
   std::vector<fs::path> out;
-  for (const fs::path& folder : list(parent))
+  for (const fs::path& folder : paths_in(parent))
     if (is_gone(pid_in(folder.filename().string(), prefix))
         && is_mine(folder, S_IFDIR) && lock_of(folder))
       out.push_back(folder);
@@ -79,7 +71,7 @@ abandoned(const fs::path& parent, const std::string& prefix) {
 
 std::vector<int> processes(const fs::path& proc) {
   std::vector<int> out;
-  for (const fs::path& entry : list(proc)) {
+  for (const fs::path& entry : paths_in(proc)) {
     const std::string name = entry.filename().string();
     int pid = 0;
     const auto [end, wrong] =
@@ -96,7 +88,7 @@ std::string link_of(const fs::path& path) {
 }
 
 void find_kept(const stale_file_places& in, std::vector<stale_file>& out) {
-  for (const fs::path& folder : list(in.temp)) {
+  for (const fs::path& folder : paths_in(in.temp)) {
     if (!is_kept(folder) || !is_mine(folder, S_IFDIR))
       continue;
     switch (state_of_kept(folder)) {
@@ -121,7 +113,7 @@ void find_kept(const stale_file_places& in, std::vector<stale_file>& out) {
 /// UCX names its shared memory; users in another container are not visible.
 void find_memory(const stale_file_places& in, std::vector<stale_file>& out) {
   std::vector<fs::path> found;
-  for (const fs::path& file : list(in.memory))
+  for (const fs::path& file : paths_in(in.memory))
     if (file.filename().string().starts_with("ucx_shm_posix_")
         && is_mine(file, S_IFREG))
       found.push_back(file);
@@ -169,7 +161,7 @@ std::vector<process> of_shoal(const fs::path& proc) {
     if (file != "shoal" && file != "shoal (deleted)"
         && (!p.program.empty() || p.name != "shoal"))
       continue;
-    for (const fs::path& fd : list(folder / "fd"))
+    for (const fs::path& fd : paths_in(folder / "fd"))
       p.open.push_back(link_of(fd));
     out.push_back(std::move(p));
   }
@@ -263,7 +255,7 @@ void find_processes(const stale_file_places& in, std::vector<stale_file>& out) {
 stale_file_places usual_places(const fs::path& more) {
   stale_file_places out;
   out.temp = temporary_folder();
-  out.data_dirs = list(default_data_dir({}).parent_path());
+  out.data_dirs = paths_in(default_data_dir({}).parent_path());
   if (std::ranges::find(out.data_dirs, more) == out.data_dirs.end())
     out.data_dirs.push_back(more);
   return out;

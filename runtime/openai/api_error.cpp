@@ -17,6 +17,13 @@ invalid_request(std::string message, std::string param, std::string code) {
           .code = std::move(code)};
 }
 
+api_error
+refused_request(unsigned status, std::string message, std::string code) {
+  api_error error = invalid_request(std::move(message), "", std::move(code));
+  error.status = status;
+  return error;
+}
+
 api_error invalid_api_key(std::string message) {
   return {.status = 401,
           .message = std::move(message),

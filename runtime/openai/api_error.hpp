@@ -30,6 +30,9 @@ struct api_error {
 /// 400: `param` is wrong.
 api_error invalid_request(std::string message, std::string param = "",
                           std::string code = "");
+/// As invalid_request(), of no field, with another status of 4xx or 5xx.
+api_error
+refused_request(unsigned status, std::string message, std::string code);
 /// 401: there is no key, or an unknown one.
 api_error invalid_api_key(std::string message);
 /// 404, "model_not_found".

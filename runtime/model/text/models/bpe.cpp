@@ -10,11 +10,6 @@ namespace shoal::model::text {
 
 namespace {
 
-std::uint64_t pair_key(token_id left, token_id right) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32
-         | static_cast<std::uint32_t>(right);
-}
-
 constexpr std::uint32_t end = ~std::uint32_t{0};
 
 /// A node of the linked list of symbols.

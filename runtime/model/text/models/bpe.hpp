@@ -61,6 +61,12 @@ private:
   };
   struct reading;
 
+  /// A key of merges_ and joins_.
+  static std::uint64_t pair_key(token_id left, token_id right) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32
+           | static_cast<std::uint32_t>(right);
+  }
+
   void read_merges(const json_view& from);
   void add_merge(const json_view& at, std::string_view left,
                  std::string_view right, std::uint32_t rank);

@@ -19,11 +19,6 @@ std::optional<char32_t> only_code(std::string_view text) {
   return at == text.size() ? std::optional(code) : std::nullopt;
 }
 
-std::uint64_t pair_key(token_id left, token_id right) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32
-         | static_cast<std::uint32_t>(right);
-}
-
 } // namespace
 
 void bpe::index_characters() {
