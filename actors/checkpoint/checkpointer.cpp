@@ -37,8 +37,8 @@ struct collect_again {
 };
 
 /// As in shard_writer.cpp.
-constexpr std::chrono::seconds retry_after{2};
-constexpr std::chrono::seconds retry_after_max{60};
+constexpr std::chrono::seconds gather_again_after{2};
+constexpr std::chrono::seconds gather_again_after_max{60};
 
 /// Limit of the peers whose reports of a step are kept until it is begun here;
 /// they repeat them.
@@ -67,7 +67,7 @@ struct gathering {
   bool last = false;
   bool collecting = false;
   std::string said; ///< failure text sent to the owner
-  std::chrono::seconds wait = retry_after;
+  std::chrono::seconds wait = gather_again_after;
 };
 
 struct checkpointer_state {
@@ -153,7 +153,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
 void collect_later(checkpointer_actor* self, std::uint64_t step) {
   if (gathering* g = find(self, step)) {
     self->delayed_send(self, g->wait, collect_again{step});
-    g->wait = std::min(2 * g->wait, retry_after_max);
+    g->wait = std::min(2 * g->wait, gather_again_after_max);
   }
 }
 
@@ -178,8 +178,9 @@ void publish(checkpointer_actor* self, const checkpointer_config& config,
     });
 }
 
-void look(checkpointer_actor* self, const checkpointer_config& config,
-          std::uint64_t step) {
+void collect_if_complete(checkpointer_actor* self,
+                         const checkpointer_config& config,
+                         std::uint64_t step) {
   gathering* g = find(self, step);
   if (!g || !g->begun || g->collecting)
     return;
@@ -204,8 +205,8 @@ gathering& of_step(checkpointer_actor* self, const checkpointer_config& config,
   return at->second;
 }
 
-void on_ended(checkpointer_actor* self, const checkpointer_config& config,
-              attempt_ended& m) {
+void on_attempt_ended(checkpointer_actor* self,
+                      const checkpointer_config& config, attempt_ended& m) {
   gathering* g = find(self, m.step);
   if (!g)
     return;
@@ -245,7 +246,7 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
         std::uint32_t(config.world->layout->unit_count()), m.unable);
       for (const auto& [from, what] : std::exchange(g.early, {}))
         g.tally.take(from, what);
-      look(self, config, m.step);
+      collect_if_complete(self, config, m.step);
     },
     [=](const shards_told& m) {
       if (m.what.step < self->state.ended
@@ -258,7 +259,7 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
         g.tally.take(m.from, m.what);
       else if (g.early.size() < early_max)
         g.early[m.from] = m.what;
-      look(self, config, m.what.step);
+      collect_if_complete(self, config, m.what.step);
     },
     [=](const collected& m) {
       gathering* g = find(self, m.step);
@@ -278,7 +279,7 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
       if (last)
         collect_later(self, m.step);
     },
-    [=](attempt_ended& m) { on_ended(self, config, m); },
+    [=](attempt_ended& m) { on_attempt_ended(self, config, m); },
     [=](const collect_again& m) {
       if (find(self, m.step))
         collect(self, config, m.step);

@@ -174,8 +174,8 @@ void write_next(writer_actor* self, const shard_writer_config& config) {
 }
 
 /// A checkpoint that is not the last is given up: another one follows.
-void on_ended(writer_actor* self, const shard_writer_config& config,
-              const unit_ended& m) {
+void on_unit_ended(writer_actor* self, const shard_writer_config& config,
+                   const unit_ended& m) {
   writer_state& s = self->state;
   if (m.turn != s.turn || !s.what)
     return;
@@ -240,7 +240,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
         return;
       begin(s.report.step, s.publisher); // stops reporting it
     },
-    [=](const unit_ended& m) { on_ended(self, config, m); },
+    [=](const unit_ended& m) { on_unit_ended(self, config, m); },
     [=](const unit_copied& m) {
       if (m.turn == self->state.turn && self->state.what && !*config.plan->over)
         write_next(self, config);

@@ -120,7 +120,7 @@ void rule_book::keep(const core::text_rule& rule, const masks& by) {
 
 namespace {
 
-constexpr std::chrono::seconds fetch_again_after{1};
+constexpr std::chrono::seconds rules_again_after{1};
 
 using told = std::function<void(rule_book::tokens)>;
 
@@ -152,7 +152,7 @@ void fetch_and_read(const model_tokens& of, weights_owner& owner,
               post([of, &owner, post, done, error] {
                 if (!error)
                   return read_fetched(of, owner, post, done);
-                owner.run_later(fetch_again_after, [of, &owner, post, done] {
+                owner.run_later(rules_again_after, [of, &owner, post, done] {
                   fetch_and_read(of, owner, post, done);
                 });
               });

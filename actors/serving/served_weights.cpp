@@ -15,7 +15,7 @@
 namespace shoal::actors {
 namespace {
 
-constexpr std::chrono::seconds fetch_again_after{1};
+constexpr std::chrono::seconds weights_again_after{1};
 
 } // namespace
 
@@ -86,7 +86,7 @@ void served_weights::want(const std::set<model::unit_index>& units) {
 }
 
 void served_weights::run_later(std::function<void()> run) {
-  owner_.run_later(fetch_again_after,
+  owner_.run_later(weights_again_after,
                    [here = std::weak_ptr(alive_), run = std::move(run)] {
                      if (!here.expired())
                        run();

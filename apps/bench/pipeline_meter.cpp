@@ -83,8 +83,8 @@ private:
 };
 
 /// One run on the shoal of `client`.
-void run_once(runtime::client& client, const runtime::run_config& run,
-              const std::vector<std::byte>& text, samples& found) {
+void run_pipeline(runtime::client& client, const runtime::run_config& run,
+                  const std::vector<std::byte>& text, samples& found) {
   auto failed = [&](const std::string& what) {
     throw std::runtime_error("the run of the benchmark: " + what);
   };
@@ -140,7 +140,7 @@ pipeline_times measure_pipeline(int stages, int runs) {
   std::map<std::string, samples> found;
   for (int i = 0; i < runs; ++i)
     for (const char* schedule : schedules)
-      run_once(client, small_run(stages, schedule), text, found[schedule]);
+      run_pipeline(client, small_run(stages, schedule), text, found[schedule]);
   pipeline_times out;
   out.stages = stages;
   out.microbatches = microbatches;

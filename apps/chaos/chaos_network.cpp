@@ -18,7 +18,7 @@ using unique_fd = runtime::posix::descriptor;
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void throw_system_error(const std::string& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
@@ -26,7 +26,7 @@ void write_file(const char* path, const std::string& text) {
   const unique_fd fd(::open(path, O_WRONLY | O_CLOEXEC));
   if (!fd
       || runtime::posix::write_all(fd.get(), std::as_bytes(std::span{text})))
-    fail(path);
+    throw_system_error(path);
 }
 
 /// Moves this thread into a network namespace of its own.
@@ -36,7 +36,7 @@ void own_namespace() {
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
-    fail("no network namespaces for this user");
+    throw_system_error("no network namespaces for this user");
   write_file("/proc/self/setgroups", "deny"); // otherwise gid_map is refused
   write_file("/proc/self/uid_map", "0 " + user + " 1");
   write_file("/proc/self/gid_map", "0 " + group + " 1");
@@ -45,7 +45,7 @@ void own_namespace() {
 unique_fd this_namespace() {
   unique_fd fd(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!fd)
-    fail("/proc/thread-self/ns/net");
+    throw_system_error("/proc/thread-self/ns/net");
   return fd;
 }
 
@@ -73,7 +73,7 @@ void ip(const unique_fd& where, const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   std::array<int, 2> said{};
   if (::pipe2(said.data(), O_CLOEXEC) != 0)
-    fail("pipe");
+    throw_system_error("pipe");
   const unique_fd from(said[0]);
   unique_fd to(said[1]);
   auto child = runtime::child_process::fork([&] {
@@ -127,10 +127,10 @@ chaos_network::chaos_network(std::size_t hosts) {
   ip(home_, {"link", "set", "br0", "up"});
   for (std::size_t i = 0; i < hosts; ++i) {
     if (::unshare(CLONE_NEWNET) != 0)
-      fail("network namespace of a host");
+      throw_system_error("network namespace of a host");
     hosts_.push_back(this_namespace());
     if (::setns(home_.get(), CLONE_NEWNET) != 0)
-      fail("back to the bridge");
+      throw_system_error("back to the bridge");
     const std::string wire = "v" + std::to_string(i + 1);
     const std::string there = "/proc/" + std::to_string(::getpid()) + "/fd/"
                               + std::to_string(hosts_.back().get());

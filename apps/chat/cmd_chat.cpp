@@ -35,7 +35,7 @@
 namespace shoal::apps {
 namespace {
 
-constexpr int ok = 200;
+constexpr int http_ok = 200;
 constexpr std::string_view block = "\"\"\"";
 
 /// "~/" as a shell has it.
@@ -79,7 +79,7 @@ private:
                           })
                && screen_.open();
       });
-    if (reply && (!answer.text().empty() || reply->status == ok))
+    if (reply && (!answer.text().empty() || reply->status == http_ok))
       screen_.end(answer, model_.name());
     if (answer.text().empty())
       unanswered_ = talk_.take_back();
@@ -94,7 +94,7 @@ private:
       screen_.note("[stopped]");
       return asked::stopped;
     }
-    if (reply->status != ok)
+    if (reply->status != http_ok)
       return trouble(model_.refusal(*reply));
     if (!answer.error().empty())
       return trouble("the answer ended with an error: " + answer.error());

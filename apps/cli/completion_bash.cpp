@@ -43,7 +43,7 @@ std::string flags_of(const std::vector<completed_option>& options) {
 }
 
 /// A line for what `key` ("train --out", "train 1") takes.
-std::string line_for(const std::string& key, const completed_value& v) {
+std::string case_line(const std::string& key, const completed_value& v) {
   return "    '" + key + "') what='" + what_for(v)
          + "' many=" + (v.many ? "1" : "") + " ;;\n";
 }
@@ -54,7 +54,7 @@ std::string takes_lines(const std::string& command,
   for (const completed_option& o : options)
     if (o.value.kind != value_kind::none)
       for (const std::string& flag : o.flags)
-        out += line_for(command + " " + flag, o.value);
+        out += case_line(command + " " + flag, o.value);
   return out;
 }
 
@@ -145,9 +145,9 @@ std::string bash_completion(const completion_table& t) {
   for (const completed_command& c : t.commands) {
     out += takes_lines(c.name, c.options);
     for (std::size_t i = 0; i < c.places.size(); ++i)
-      out += line_for(c.name + " "
-                        + (c.places[i].many ? "many" : std::to_string(i + 1)),
-                      c.places[i]);
+      out += case_line(c.name + " "
+                         + (c.places[i].many ? "many" : std::to_string(i + 1)),
+                       c.places[i]);
   }
   out += "    *) what=none many= ;;\n  esac\n}\n";
   return out + walk;

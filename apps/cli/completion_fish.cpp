@@ -5,7 +5,7 @@ namespace shoal::apps {
 namespace {
 
 /// Within single quotes.
-std::string in_quotes(const std::string& text) {
+std::string in_fish_quotes(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\')
@@ -37,18 +37,19 @@ std::string source_of(const completed_value& v) {
   std::string words;
   for (const std::string& word : v.words)
     words += (words.empty() ? "" : " ") + word;
-  return " -a " + in_quotes(words);
+  return " -a " + in_fish_quotes(words);
 }
 
-std::string line_for(const std::string& when, const completed_option& o) {
-  std::string out = "complete -c shoal -n " + in_quotes(when);
+std::string option_line(const std::string& when, const completed_option& o) {
+  std::string out = "complete -c shoal -n " + in_fish_quotes(when);
   for (const std::string& flag : o.flags)
     out += flag.starts_with("--") ? " -l " + flag.substr(2)
                                   : " -s " + flag.substr(1);
   const std::string source = source_of(o.value);
   if (o.value.kind != value_kind::none)
     out += (source.starts_with(" -F") ? " -r" : " -x") + source;
-  return out + (o.meaning.empty() ? "" : " -d " + in_quotes(o.meaning)) + "\n";
+  return out + (o.meaning.empty() ? "" : " -d " + in_fish_quotes(o.meaning))
+         + "\n";
 }
 
 constexpr char head[] =
@@ -90,16 +91,16 @@ std::string fish_completion(const completion_table& t) {
   const std::string first = "__shoal_is \"\"";
   std::string out = head;
   for (const completed_option& o : t.options)
-    out += line_for(first, o);
+    out += option_line(first, o);
   for (const completed_command& c : t.commands) {
-    out += "\ncomplete -c shoal -n " + in_quotes(first) + " -a " + c.name
-           + " -d " + in_quotes(c.meaning) + "\n";
+    out += "\ncomplete -c shoal -n " + in_fish_quotes(first) + " -a " + c.name
+           + " -d " + in_fish_quotes(c.meaning) + "\n";
     const std::string here = "__shoal_is " + c.name;
     for (const completed_value& v : c.places)
       if (const std::string source = source_of(v); !source.empty())
-        out += "complete -c shoal -n " + in_quotes(here) + source + "\n";
+        out += "complete -c shoal -n " + in_fish_quotes(here) + source + "\n";
     for (const completed_option& o : c.options)
-      out += line_for(here, o);
+      out += option_line(here, o);
   }
   return out;
 }

@@ -5,7 +5,7 @@ namespace shoal::apps {
 namespace {
 
 /// Text within single quotes, inside a specification of _arguments.
-std::string in_quotes(const std::string& text) {
+std::string in_zsh_quotes(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '[' || c == ']' || c == ':' || c == '\\')
@@ -17,7 +17,7 @@ std::string in_quotes(const std::string& text) {
 
 /// ":FILE:_files"; "" for a flag.
 std::string action_for(const completed_value& v) {
-  const std::string begin = ":" + in_quotes(v.placeholder) + ":";
+  const std::string begin = ":" + in_zsh_quotes(v.placeholder) + ":";
   switch (v.kind) {
   case value_kind::none:
     return "";
@@ -38,7 +38,7 @@ std::string action_for(const completed_value& v) {
   }
   std::string words;
   for (const std::string& word : v.words)
-    words += (words.empty() ? "" : " ") + in_quotes(word);
+    words += (words.empty() ? "" : " ") + in_zsh_quotes(word);
   // The placeholder would be the words once more.
   return ":value:(" + words + ")";
 }
@@ -50,7 +50,7 @@ std::string specs_for(const completed_option& o, const std::string& indent) {
     const bool valued = o.value.kind != value_kind::none;
     out += indent + "'" + (o.value.many ? "*" : "") + flag
            + (valued && flag.starts_with("--") ? "=" : "") + "["
-           + in_quotes(o.meaning) + "]" + action_for(o.value) + "' \\\n";
+           + in_zsh_quotes(o.meaning) + "]" + action_for(o.value) + "' \\\n";
   }
   return out;
 }
@@ -78,7 +78,7 @@ std::string zsh_completion(const completion_table& t) {
   out += names;
   out += "\n_shoal_commands() {\n  local -a commands\n  commands=(\n";
   for (const completed_command& c : t.commands)
-    out += "    '" + c.name + ":" + in_quotes(c.meaning) + "'\n";
+    out += "    '" + c.name + ":" + in_zsh_quotes(c.meaning) + "'\n";
   out += "  )\n  _describe command commands\n}\n\n"
          "_shoal() {\n"
          "  local context state state_descr line curcontext=$curcontext\n"

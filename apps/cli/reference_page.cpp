@@ -9,7 +9,7 @@
 namespace shoal::apps {
 namespace {
 
-constexpr std::size_t width = 80;
+constexpr std::size_t page_width = 80;
 constexpr std::string_view example = "    "; ///< prefix of its lines
 
 /// Calls `each(text, is_code)` for the parts between backticks.
@@ -48,11 +48,11 @@ std::vector<std::size_t> used_columns(const page_table& t) {
 
 // Markdown.
 
-/// Lines of at most `width`.
+/// Lines of at most `page_width`.
 std::string filled(const std::string& text) {
   std::string out, line;
   for (const std::string& word : words_of(text)) {
-    if (!line.empty() && line.size() + 1 + word.size() > width) {
+    if (!line.empty() && line.size() + 1 + word.size() > page_width) {
       out += line + "\n";
       line.clear();
     }
@@ -117,7 +117,8 @@ std::string roff(const std::string& text) {
     const bool begins = ended
                         && std::isupper(static_cast<unsigned char>(
                           word.front() == '\\' ? 'A' : word.front()));
-    if (!line.empty() && (begins || line.size() + 1 + word.size() >= width)) {
+    if (!line.empty()
+        && (begins || line.size() + 1 + word.size() >= page_width)) {
       out += line + "\n";
       line.clear();
     }

@@ -15,8 +15,6 @@
 namespace shoal::apps {
 namespace {
 
-using json = nlohmann::json;
-
 /// A field: how it is set. The setter says what a value must be, or "".
 template <class Request>
 struct body_field {
@@ -25,10 +23,11 @@ struct body_field {
   bool required;
   const char* meaning;
   const char* schema; ///< in JSON
-  std::string (*set)(const json& value, Request& out);
+  std::string (*set)(const nlohmann::json& value, Request& out);
 };
 
-std::string take_text(const json& v, std::string& out, std::size_t bytes_max) {
+std::string
+take_text(const nlohmann::json& v, std::string& out, std::size_t bytes_max) {
   const auto* const text = v.get_ptr<const std::string*>();
   if (!text || text->empty() || text->size() > bytes_max
       || text->find('\0') != text->npos)
@@ -38,7 +37,8 @@ std::string take_text(const json& v, std::string& out, std::size_t bytes_max) {
 }
 
 template <class Number>
-std::string take_number(const json& v, Number& out, Number low, Number high) {
+std::string
+take_number(const nlohmann::json& v, Number& out, Number low, Number high) {
   if (!v.is_number_unsigned() || v.get<std::uint64_t>() < std::uint64_t(low)
       || v.get<std::uint64_t>() > std::uint64_t(high))
     return "a whole number from " + std::to_string(low) + " to "
@@ -47,7 +47,7 @@ std::string take_number(const json& v, Number& out, Number low, Number high) {
   return {};
 }
 
-std::string take_one_of(const json& v, std::string& out,
+std::string take_one_of(const nlohmann::json& v, std::string& out,
                         std::span<const std::string_view> all) {
   std::string list;
   for (const std::string_view one : all) {
@@ -68,7 +68,7 @@ constexpr std::uint64_t context_max = 1u << 17;
 const body_field<train_request> train_table[] = {
   {"kind", "text", true, "`train`: a model is served by POST /models/load",
    R"({"const":"train"})",
-   [](const json& v, train_request&) {
+   [](const nlohmann::json& v, train_request&) {
      std::string kind;
      return v == "serve" ? "\"train\": a model is served by POST /models/load"
                          : take_one_of(v, kind, {{"train"}});
@@ -77,13 +77,13 @@ const body_field<train_request> train_table[] = {
    "a run file, as `shoal train FILE` takes it; its data.paths, and a "
    "model.path that is a folder, are absolute paths on the node",
    R"({"type":"string","minLength":1,"maxLength":1048576})",
-   [](const json& v, train_request& out) {
+   [](const nlohmann::json& v, train_request& out) {
      return take_text(v, out.run, run_bytes_max);
    }},
   {"name", "text, optional", false,
    "of the job; a number is appended if one of that name runs",
    R"({"type":["string","null"],"minLength":1,"maxLength":128})",
-   [](const json& v, train_request& out) {
+   [](const nlohmann::json& v, train_request& out) {
      return take_text(v, out.name, core::limits::name_bytes_max);
    }},
 };
@@ -92,7 +92,7 @@ const body_field<cancel_request> cancel_table[] = {
   {"now", "true or false, optional", false,
    "end at once, without a checkpoint of the step under way",
    R"({"type":["boolean","null"]})",
-   [](const json& v, cancel_request& out) -> std::string {
+   [](const nlohmann::json& v, cancel_request& out) -> std::string {
      if (!v.is_boolean())
        return "true or false";
      out.now = v.get<bool>();
@@ -105,7 +105,7 @@ const body_field<serve_options> load_table[] = {
    "the absolute path of a folder or GGUF file on the node, ORG/NAME of the "
    "Hugging Face hub, or a training job, by name or id",
    R"({"type":"string","minLength":1,"maxLength":4096})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      std::string text;
      std::string wrong = take_text(v, text, path_bytes_max);
      out.model = text;
@@ -114,14 +114,14 @@ const body_field<serve_options> load_table[] = {
   {"as", "text, optional", false,
    "name by which clients ask for it; without it that of the folder or job",
    R"({"type":["string","null"],"minLength":1,"maxLength":128})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      return take_text(v, out.name, core::limits::name_bytes_max);
    }},
   {"replicas", "whole number or text, optional", false,
    "pipelines that serve it side by side; `auto`: as many as requests ask for",
    R"({"anyOf":[{"type":["integer","null"],"minimum":1,"maximum":64},)"
    R"({"const":"auto"}]})",
-   [](const json& v, serve_options& out) -> std::string {
+   [](const nlohmann::json& v, serve_options& out) -> std::string {
      if (v == "auto") {
        out.pipelines = 0;
        return {};
@@ -132,27 +132,27 @@ const body_field<serve_options> load_table[] = {
   {"stages", "whole number, optional", false,
    "peers that share the layers of a pipeline",
    R"({"type":["integer","null"],"minimum":1,"maximum":64})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      return take_number(v, out.stages, 1, std::int32_t(replicas_max));
    }},
   {"quantize", "text, optional", false,
    "convert weights at load: `bf16`, `q8`, `q4`",
    R"({"enum":["bf16","q8","q4",null]})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      static constexpr std::string_view all[] = {"bf16", "q8", "q4"};
      return take_one_of(v, out.quantize, all);
    }},
   {"kv_type", "text, optional", false,
    "data type of the KV cache: `f32`, `bf16`, `q8`",
    R"({"enum":["f32","bf16","q8",null]})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      static constexpr std::string_view all[] = {"f32", "bf16", "q8"};
      return take_one_of(v, out.kv_type, all);
    }},
   {"context", "whole number, optional", false,
    "most tokens of a prompt and its completion",
    R"({"type":["integer","null"],"minimum":1,"maximum":131072})",
-   [](const json& v, serve_options& out) {
+   [](const nlohmann::json& v, serve_options& out) {
      return take_number(v, out.context, std::uint64_t{1}, context_max);
    }},
 };
@@ -160,7 +160,7 @@ const body_field<serve_options> load_table[] = {
 const body_field<unload_request> unload_table[] = {
   {"model", "text", true, "its name, as in GET /v1/models",
    R"({"type":"string","minLength":1,"maxLength":4096})",
-   [](const json& v, unload_request& out) {
+   [](const nlohmann::json& v, unload_request& out) {
      return take_text(v, out.model, path_bytes_max);
    }},
 };
@@ -168,9 +168,9 @@ const body_field<unload_request> unload_table[] = {
 template <class Request, std::size_t N>
 parsed<Request>
 parse(std::string_view body, const body_field<Request> (&table)[N]) {
-  json all = json::object();
+  nlohmann::json all = nlohmann::json::object();
   if (!body.empty()) {
-    auto read = model::parse_json_object<json>(body, "the body");
+    auto read = model::parse_json_object<nlohmann::json>(body, "the body");
     if (!read)
       return openai::invalid_request(read.message());
     all = *std::move(read);

@@ -59,7 +59,7 @@ std::uint32_t parse_seconds(const std::string& text) {
 /// is printed here.
 constexpr std::int64_t year_9999_s = 253402300799;
 
-int fail(const runtime::client& c) {
+int fail_by(const runtime::client& c) {
   std::cerr << "shoal: " << c.text() << "\n";
   return exit_failed;
 }
@@ -131,10 +131,10 @@ int run_invite(const invite_options& o) {
   runtime::client client(client_of(o.at));
   std::string token;
   if (client.connect())
-    return fail(client);
+    return fail_by(client);
   say_no_quorum(client);
   if (client.invite(seconds, token))
-    return fail(client);
+    return fail_by(client);
   const auto parsed = runtime::parse_token(token);
   if (!parsed) {
     std::cerr << "shoal: the node gave no token\n";
@@ -190,14 +190,14 @@ int run_revoke(const revoke_options& o) {
   runtime::client client(client_of(o.at));
   std::string found;
   if (client.connect() || client.find_to_revoke(o.peer, found))
-    return fail(client);
+    return fail_by(client);
   if (!o.yes)
     if (const int answer = confirm(revocation(found, o)); answer != exit_done)
       return answer;
   // A key that waits to be replaced would lock out nobody, and help nobody.
   std::string now;
   if (client.status(now))
-    return fail(client);
+    return fail_by(client);
   if (const auto status = parse_status(now))
     if (const std::string why = no_quorum_text(*status); !why.empty()) {
       std::cerr << "shoal: " << why << ". Nobody was revoked\n";
@@ -205,7 +205,7 @@ int run_revoke(const revoke_options& o) {
     }
   std::string id;
   if (client.revoke(o.peer, id))
-    return fail(client);
+    return fail_by(client);
   std::cout << "revoked " << id
             << "; the cluster key was replaced. Each node has stored the new "
                "one in its data directory and says where; copies of the old "

@@ -25,7 +25,7 @@ using json = nlohmann::ordered_json;
 namespace {
 
 /// Pause between checks while the shoal has to agree.
-constexpr std::chrono::milliseconds look_again{100};
+constexpr std::chrono::milliseconds agreed_look_again{100};
 
 /// Reports which jobs end with a node, since no other peer can go on with them.
 void tell_of_ends(const json& status, const std::string& id, bool now,
@@ -167,7 +167,7 @@ int run_leave(const leave_options& o) {
     if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
       return fail("it was asked to leave and has not yet; see `shoal status`",
                   interrupts.seen() ? exit_interrupted : exit_failed);
-    std::this_thread::sleep_for(look_again);
+    std::this_thread::sleep_for(agreed_look_again);
   }
   if (!alone.empty()) {
     if (is_asked)

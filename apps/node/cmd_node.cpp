@@ -61,14 +61,14 @@ constexpr node_event_kind node_event_kinds[] = {
   {"stopped", "the node has ended: no event follows"},
 };
 
-struct node_line {
+struct event_line {
   const char* event;
   const std::string& text;
 };
 
-const json_table<node_line>& line_table() {
-  using l = const node_line&;
-  static const json_table<node_line> table{
+const json_table<event_line>& line_table() {
+  using l = const event_line&;
+  static const json_table<event_line> table{
     {"event", "text", "", "which kind of event this is",
      [](l v) { return json(v.event); }},
     {"text", "text", "", "the line, in words",
@@ -249,7 +249,7 @@ private:
                  == 1);
     if (!json_)
       return text;
-    json shaped = runtime::written<node_line>(line_table(), {event, text});
+    json shaped = runtime::written<event_line>(line_table(), {event, text});
     shaped.update(more);
     return model::json_text(shaped);
   }

@@ -30,12 +30,12 @@ using std::chrono::steady_clock;
 namespace {
 
 /// Pause between checks for a signal.
-constexpr std::chrono::milliseconds look_again{100};
+constexpr std::chrono::milliseconds signal_look_again{100};
 /// Pause between requests for new lines of a node.
 constexpr std::chrono::milliseconds lines_every{1000};
 
 /// "2026-03-01 14:05:09", local time.
-std::string time_text(std::int64_t unix_ms) {
+std::string clock_text(std::int64_t unix_ms) {
   const std::time_t s = unix_ms / 1000;
   std::tm local{};
   char text[32] = {};
@@ -49,7 +49,7 @@ void pause(const signals& interrupts, steady_clock::duration time) {
   const auto until = steady_clock::now() + time;
   while (!interrupts.seen() && steady_clock::now() < until)
     std::this_thread::sleep_for(std::min<steady_clock::duration>(
-      look_again, until - steady_clock::now()));
+      signal_look_again, until - steady_clock::now()));
 }
 
 /// Rates are of the time between two looks.
@@ -127,7 +127,7 @@ private:
 
 void show(const status_options& o, const std::string& text) {
   const auto size = o.json ? std::nullopt : stdout_size();
-  const std::string now = time_text(unix_ms());
+  const std::string now = clock_text(unix_ms());
   if (size)
     std::cout << redraw(now + "  (Ctrl-C ends this)\n" + text, *size);
   else
@@ -193,7 +193,7 @@ public:
         std::cout << model::json_text(json{
           {"peer", said.node}, {"unix_ms", line.unix_ms}, {"text", line.text}});
       else
-        std::cout << time_text(line.unix_ms) << "  " << line.text;
+        std::cout << clock_text(line.unix_ms) << "  " << line.text;
       std::cout << "\n";
     }
     std::cout.flush();

@@ -9,21 +9,19 @@
 namespace shoal::apps {
 namespace {
 
-using json = nlohmann::json;
-
 /// Unix time in milliseconds: up to the year 36,800 or so.
 constexpr std::uint64_t unix_ms_max = std::uint64_t{1} << 50;
 /// Larger than the limit of a line in a node.
 constexpr std::size_t text_bytes_max = 8192;
 
-std::string text_of(const json& from, const char* key) {
+std::string text_of(const nlohmann::json& from, const char* key) {
   const auto at = from.find(key);
   return at != from.end() && at->is_string()
            ? core::shown(at->get_ref<const std::string&>(), text_bytes_max)
            : std::string();
 }
 
-std::uint64_t number_of(const json& from, const char* key) {
+std::uint64_t number_of(const nlohmann::json& from, const char* key) {
   const auto at = from.find(key);
   return at != from.end() && at->is_number_unsigned() ? at->get<std::uint64_t>()
                                                       : 0;
@@ -32,14 +30,14 @@ std::uint64_t number_of(const json& from, const char* key) {
 } // namespace
 
 model::result<node_lines> parse_lines(std::string_view text) {
-  const json from = model::parse_json<json>(text);
+  const nlohmann::json from = model::parse_json<nlohmann::json>(text);
   const auto list = from.is_object() ? from.find("lines") : from.end();
   if (!from.is_object() || list == from.end() || !list->is_array())
     return model::failure{"its answer has no lines: it may be of another "
                           "version (see `shoal --version` there)"};
   node_lines out;
   out.node = text_of(from, "node");
-  for (const json& line : *list)
+  for (const nlohmann::json& line : *list)
     if (line.is_object())
       out.lines.push_back(
         {number_of(line, "number"),

@@ -103,7 +103,7 @@ std::vector<served_pipeline> pipelines_of(const planned_serving& p) {
   return out;
 }
 
-const json_table<served_stage>& stage_table() {
+const json_table<served_stage>& served_stage_table() {
   using s = const served_stage&;
   static const json_table<served_stage> table{
     {"peer", "text", "", "name of the peer that computes this stage",
@@ -133,10 +133,10 @@ const json_table<served_pipeline>& pipeline_table() {
      [](l v) {
        json out = json::array();
        for (const served_stage& s : v.stages)
-         out.push_back(runtime::written(stage_table(), s));
+         out.push_back(runtime::written(served_stage_table(), s));
        return out;
      },
-     runtime::texts_of(stage_table())},
+     runtime::texts_of(served_stage_table())},
     {"first_token_seconds", "number", "s",
      "predicted from a prompt to its first token",
      [](l v) { return json(v.first_token); }},
@@ -155,7 +155,7 @@ struct whole {
   const std::vector<served_pipeline>& lines;
 };
 
-const json_table<whole>& whole_table() {
+const json_table<whole>& served_whole_table() {
   using w = const whole&;
   static const json_table<whole> table{
     {"pipelines", "list of objects", "",
@@ -256,11 +256,11 @@ std::string speed_rows(const std::vector<served_pipeline>& lines) {
 } // namespace
 
 json served_plan_json(const planned_serving& p) {
-  return runtime::written<whole>(whole_table(), {p, pipelines_of(p)});
+  return runtime::written<whole>(served_whole_table(), {p, pipelines_of(p)});
 }
 
 std::vector<runtime::field_text> served_plan_fields() {
-  return runtime::texts_of(whole_table());
+  return runtime::texts_of(served_whole_table());
 }
 
 std::string served_plan_table(const planned_serving& p) {

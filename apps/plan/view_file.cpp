@@ -15,11 +15,11 @@ using json = nlohmann::ordered_json;
 using model::failure;
 
 /// Reads keys of one table; keeps the first error.
-class table {
+class view_table {
 public:
   /// A key that is not in `keys` is an error.
-  table(const json& from, std::string path, std::span<const view_key> keys,
-        std::string& error)
+  view_table(const json& from, std::string path, std::span<const view_key> keys,
+             std::string& error)
     : from_(from), path_(std::move(path)), keys_(keys), error_(error) {
     std::string known;
     for (const view_key& k : keys_)
@@ -103,7 +103,7 @@ private:
 
 core::network_profile
 network_of(const json& from, const std::string& path, std::string& error) {
-  table t(from, path, network_keys(), error);
+  view_table t(from, path, network_keys(), error);
   core::network_profile out;
   out.name = t.text("name");
   out.latency = core::nanoseconds(1000 * t.number("latency_us"));
@@ -113,7 +113,7 @@ network_of(const json& from, const std::string& path, std::string& error) {
 
 void add_group(core::view& v, const json& from, const std::string& path,
                std::string& error) {
-  table t(from, path, member_keys(), error);
+  view_table t(from, path, member_keys(), error);
   const auto count = std::size_t(t.number("count"));
   const auto per_host = std::size_t(t.number("per_host"));
   const std::string name = t.text("name");
@@ -202,7 +202,7 @@ parse_view(std::string_view text, const std::string& source) {
   core::view v;
   v.number = 1;
   std::string error;
-  table top(all, "", top_keys, error);
+  view_table top(all, "", top_keys, error);
   const json* groups = top.list("members");
   if (error.empty() && (!groups || groups->empty()))
     error = "members is missing: at least one [[members]] is needed";

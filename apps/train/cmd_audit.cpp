@@ -27,7 +27,7 @@ int refuse(const std::string& why, int code = exit_failed) {
 }
 
 /// "1 to 22, 31, 40 to 44 and 9 more"; ascending numbers
-std::string list(const core::findings& all) {
+std::string ranges_text(const core::findings& all) {
   constexpr std::size_t shown = 5;
   std::string out;
   std::size_t named = 0;
@@ -133,7 +133,7 @@ void print(const verdict& v, const runtime::run_config& run) {
               (unsigned long long)a.samples, (unsigned long long)a.epochs);
   auto say = [](const char* what, const core::findings& which) {
     if (which.count > 0)
-      std::printf("%s: %s\n", what, list(which).c_str());
+      std::printf("%s: %s\n", what, ranges_text(which).c_str());
   };
   if (v.later > 0)
     std::printf("%s after step %llu: no model here has them, and they are not "
@@ -154,7 +154,8 @@ void print(const verdict& v, const runtime::run_config& run) {
   else if (a.missing.count > 0)
     std::printf(
       "not proven: %s %s missing\n", a.missing.count > 1 ? "steps" : "step",
-      (list(a.missing) + (a.missing.count > 1 ? " are" : " is")).c_str());
+      (ranges_text(a.missing) + (a.missing.count > 1 ? " are" : " is"))
+        .c_str());
   else
     std::printf("not proven\n");
 }

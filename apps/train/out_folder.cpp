@@ -90,7 +90,7 @@ bool same_file(int fd, const fs::path& file) {
          && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-std::string list(const std::vector<std::string>& names) {
+std::string names_text(const std::vector<std::string>& names) {
   std::string out;
   for (std::size_t i = 0; i < names.size() && i < named_max; ++i)
     out += (i == 0 ? "" : ", ") + names[i];
@@ -309,7 +309,7 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
                         ? " holds files that would be overwritten ("
                         : " holds files that are not this run's and would be "
                           "overwritten (")
-                   + list(names) + "): " + ways_out()};
+                   + names_text(names) + "): " + ways_out()};
   const std::string owner =
     found_->jobs.empty() ? "a run" : "the run of job " + found_->jobs.back();
   if (request_.what == purpose::new_model)
@@ -428,7 +428,7 @@ status out_folder::check_text(const std::string& text) const {
     by = "by another tokenizer: model.path was " + other->before + " and is "
          + other->now;
   if (by.empty())
-    by = list(request_.run.data_paths) + ": its files have changed";
+    by = names_text(request_.run.data_paths) + ": its files have changed";
   return failure{"--resume: the text is not that of the run in "
                  + path().string() + " (" + by
                  + "): its tokens, or the names of its files, are others, and "

@@ -11,7 +11,7 @@
 namespace shoal::runtime {
 
 /// For one address, and for the agreement of the shoal.
-static constexpr std::chrono::seconds dial_max{5};
+static constexpr std::chrono::seconds redeem_dial_max{5};
 static constexpr std::chrono::seconds answer_max{40};
 
 invite_token decode_token(const std::string& text) {
@@ -42,8 +42,8 @@ redeem(const invite_token& token, const transport::tls::private_key& identity) {
   for (const std::string& address : token.addresses) {
     std::string reason;
     bool revoked = false;
-    auto link =
-      make_invitee_link(address, token, identity, dial_max, reason, revoked);
+    auto link = make_invitee_link(address, token, identity, redeem_dial_max,
+                                  reason, revoked);
     if (revoked)
       throw setup_error(
         "the shoal at " + address

@@ -15,8 +15,8 @@
 
 namespace shoal::runtime {
 
-static constexpr std::chrono::seconds period_alone{2};
-static constexpr std::chrono::seconds period_company{30};
+static constexpr std::chrono::seconds lookup_period_alone{2};
+static constexpr std::chrono::seconds lookup_period_company{30};
 
 std::vector<std::string> resolve_all(const std::string& address) {
   std::vector<std::string> out;
@@ -81,7 +81,8 @@ private:
       lock.unlock();
       round();
       lock.lock();
-      changed_.wait_for(lock, was_alone ? period_alone : period_company,
+      changed_.wait_for(lock,
+                        was_alone ? lookup_period_alone : lookup_period_company,
                         [&] { return stopped_ || (alone_ && !was_alone); });
     }
   }

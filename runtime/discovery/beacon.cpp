@@ -9,7 +9,7 @@
 
 namespace shoal::runtime {
 
-static constexpr char magic[5] = "SHBN";
+static constexpr char beacon_magic[5] = "SHBN";
 static constexpr std::uint8_t version = 2;
 static constexpr std::uint8_t flag_alone = 1;
 
@@ -33,7 +33,7 @@ std::array<std::byte, beacon_bytes>
 encode_beacon(const beacon& b, const std::string& cluster,
               const transport::tls::shared_key& key) {
   std::array<std::byte, beacon_bytes> out{};
-  std::memcpy(out.data(), magic, 4);
+  std::memcpy(out.data(), beacon_magic, 4);
   out[4] = std::byte{version};
   out[5] = std::byte{b.alone ? flag_alone : std::uint8_t{0}};
   out[6] = static_cast<std::byte>(b.port & 255);
@@ -50,7 +50,8 @@ encode_beacon(const beacon& b, const std::string& cluster,
 std::optional<beacon>
 decode_beacon(std::span<const std::byte> bytes, const std::string& cluster,
               const transport::tls::shared_key& key) {
-  if (bytes.size() != beacon_bytes || std::memcmp(bytes.data(), magic, 4) != 0
+  if (bytes.size() != beacon_bytes
+      || std::memcmp(bytes.data(), beacon_magic, 4) != 0
       || bytes[4] != std::byte{version}
       || (bytes[5] & ~std::byte{flag_alone}) != std::byte{0})
     return std::nullopt;

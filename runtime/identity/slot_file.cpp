@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char magic[9] = "shoalrec";
+constexpr char slot_magic[9] = "shoalrec";
 constexpr std::size_t page = 4096; ///< no device tears a smaller write
 constexpr std::size_t mark_at = page;
 constexpr std::size_t record_at = 2 * page;
@@ -42,7 +42,7 @@ image(std::uint64_t sequence, std::span<const std::byte> record) {
   put(summed.data() + 8, record.size());
   std::ranges::copy(record, summed.begin() + 16);
   const auto sum = sha256(summed);
-  std::memcpy(out.data(), magic, 8);
+  std::memcpy(out.data(), slot_magic, 8);
   std::memcpy(out.data() + 8, summed.data(), 16);
   std::memcpy(out.data() + 24, sum.data(), sum.size());
   out.insert(out.end(), record.begin(), record.end());
@@ -52,7 +52,7 @@ image(std::uint64_t sequence, std::span<const std::byte> record) {
 /// The content of a slot; none if it is not complete.
 std::optional<slot_file::content> read_slot(std::span<const std::byte> slot) {
   const std::uint64_t bytes = get(slot.data() + 16);
-  if (std::memcmp(slot.data(), magic, 8) != 0
+  if (std::memcmp(slot.data(), slot_magic, 8) != 0
       || bytes > slot.size() - record_at)
     return std::nullopt;
   slot_file::content out;

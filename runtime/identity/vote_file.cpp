@@ -17,7 +17,8 @@ namespace cl = core::cluster;
 namespace {
 
 /// File names by the kind of record, in the order of the variant.
-constexpr const char* names[] = {"view.record", "vote.record", "key.record"};
+constexpr const char* record_files[] = {"view.record", "vote.record",
+                                        "key.record"};
 
 /// Whether it is a folder that no other user can write to.
 bool is_own(const fs::path& folder) {
@@ -43,13 +44,14 @@ void take(std::optional<Record>& out, cl::record&& r, const fs::path& file) {
 vote_file::vote_file(fs::path folder, std::vector<fs::path> spare)
   : folder_(std::move(folder)), spare_(std::move(spare)) {
   if (!folder_.empty())
-    for (const char* name : names)
+    for (const char* name : record_files)
       kinds_.push_back({slot_file(folder_ / name), 0, {}, {}});
 }
 
 bool vote_file::set_aside(const fs::path& folder) {
   bool any = false;
-  for (const char* name : {names[0], names[1]}) // the keys are the cluster's
+  for (const char* name :
+       {record_files[0], record_files[1]}) // the keys are the cluster's
     if (const fs::path file = folder / name; fs::exists(file)) {
       fs::rename(file, folder / (std::string(name) + ".former"));
       any = true;
@@ -67,7 +69,7 @@ cl::history vote_file::load() {
     for (const fs::path& folder : spare_) {
       if (!is_own(folder))
         continue;
-      slot_file file(folder / names[i]);
+      slot_file file(folder / record_files[i]);
       auto found = file.load();
       if (found && (!newest || found->sequence > newest->sequence)) {
         newest = std::move(found);

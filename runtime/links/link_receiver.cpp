@@ -9,13 +9,13 @@ using transport::errc;
 namespace {
 
 /// The context of a fabric's completion, which owns it.
-struct posting {
+struct receive_posting {
   std::shared_ptr<state> hub;
   receive_ptr r;
 };
 
-void run_posting(void* context, std::error_code result) noexcept {
-  std::unique_ptr<posting> own(static_cast<posting*>(context));
+void run_receive_posting(void* context, std::error_code result) noexcept {
+  std::unique_ptr<receive_posting> own(static_cast<receive_posting*>(context));
   const auto hub = own->hub;
   hub->events.post([hub = hub.get(), r = std::move(own->r), result] {
     hub->received(r, result);
@@ -64,11 +64,12 @@ bool state::post(peer& p, const receive_ptr& r) {
     auto& c = p.connections[index(kind)];
     if (!f || !c.up)
       continue;
-    auto own = std::make_unique<posting>(posting{shared_from_this(), r});
+    auto own =
+      std::make_unique<receive_posting>(receive_posting{shared_from_this(), r});
     r->fabric = kind;
     r->generation = c.generation;
     const auto error = f->post_receive(r->peer, r->tag, r->buffer.bytes,
-                                       {run_posting, own.get()});
+                                       {run_receive_posting, own.get()});
     if (!error) {
       static_cast<void>(own.release()); // the completion owns it now
       r->at = receive::stage::posted;

@@ -10,13 +10,13 @@ using transport::errc;
 namespace {
 
 /// The context of a fabric's completion, which owns it.
-struct posting {
+struct send_posting {
   std::shared_ptr<state> hub;
   sending_ptr s;
 };
 
-void run_posting(void* context, std::error_code result) noexcept {
-  std::unique_ptr<posting> own(static_cast<posting*>(context));
+void run_send_posting(void* context, std::error_code result) noexcept {
+  std::unique_ptr<send_posting> own(static_cast<send_posting*>(context));
   const auto hub = own->hub;
   hub->events.post(
     [hub = hub.get(), s = std::move(own->s), result] { hub->sent(s, result); });
@@ -81,10 +81,11 @@ void state::start(peer& p, const sending_ptr& s, const link_credit& c) {
 bool state::push(peer& p, const sending_ptr& s) {
   auto& c = p.connections[index(s->fabric)];
   s->generation = c.generation;
-  auto own = std::make_unique<posting>(posting{shared_from_this(), s});
+  auto own =
+    std::make_unique<send_posting>(send_posting{shared_from_this(), s});
   const auto begun = now_ns();
   const auto error = fabric_of(s->fabric)->send_bulk(
-    s->peer, s->tag, s->buffer.bytes, {run_posting, own.get()});
+    s->peer, s->tag, s->buffer.bytes, {run_send_posting, own.get()});
   if (!error) {
     static_cast<void>(own.release()); // the completion owns it now
     s->at = sending::stage::sending;

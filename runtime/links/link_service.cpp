@@ -323,7 +323,7 @@ public:
       sum += bytes;
     if (sum == 0)
       return list;
-    link_stat own{state_->settings.self, "local", sum, sum, 0, 0, {}};
+    link_stat own{state_->settings.self, "local", sum, sum, 0, 0, 0, {}};
     for (const auto& [job, bytes] : jobs)
       own.jobs.push_back({job, bytes, bytes});
     list.insert(list.begin(), std::move(own));

@@ -134,7 +134,7 @@ json read_tools(fields& in, const chat_limits& limits) {
   return value->empty() ? json() : *value;
 }
 
-void refuse_unsupported(fields& in) {
+void refuse_unsupported_chat(fields& in) {
   if (in.find("chat_template"))
     in.wrong("chat_template",
              "is not taken from clients: the model's own is used",
@@ -199,7 +199,7 @@ chat_request read_chat(fields& in, const chat_limits& limits) {
   if (out.calls.must && out.rule)
     in.wrong("tool_choice",
              "cannot force a call together with " + out.rule_field);
-  refuse_unsupported(in);
+  refuse_unsupported_chat(in);
   return out;
 }
 

@@ -98,7 +98,7 @@ private:
 };
 
 /// Fields whose effect this server does not have.
-void refuse_unsupported(fields& in) {
+void refuse_unsupported_completion(fields& in) {
   if (const json* const suffix = in.find("suffix"); suffix && *suffix != "")
     in.wrong("suffix", "is not supported: leave it out",
              "unsupported_parameter");
@@ -145,7 +145,7 @@ parse_completion(std::string_view body, const completion_limits& limits) {
   in.flag("echo", request.echo);
   if (request.max_tokens == 0 && !request.echo)
     in.wrong("max_tokens", "is 0, which is only allowed with echo");
-  refuse_unsupported(in);
+  refuse_unsupported_completion(in);
   if (!in.ok())
     return std::move(in.mistake());
   return request;

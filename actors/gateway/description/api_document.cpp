@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* json_type = "application/json";
 
-json schema_ref(const std::string& name) {
+json reference_to(const std::string& name) {
   return {{"$ref", "#/components/schemas/" + name}};
 }
 
@@ -50,7 +50,7 @@ std::vector<std::string> parameters_of(const std::string& path) {
 }
 
 /// Whether a route answers a path: its last parameter may be a star there.
-bool answers(const std::string& route, const std::string& path) {
+bool matches_route(const std::string& route, const std::string& path) {
   const auto brace = path.rfind('{');
   return route == path
          || (brace != path.npos && path.ends_with('}')
@@ -99,7 +99,7 @@ json header_components() {
 
 json response(const std::string& schema, const std::string& meaning) {
   return {{"description", meaning},
-          {"content", {{json_type, {{"schema", schema_ref(schema)}}}}}};
+          {"content", {{json_type, {{"schema", reference_to(schema)}}}}}};
 }
 
 /// Of each event of a stream: the fields that its lines have.
@@ -216,7 +216,7 @@ json api_document::whole(bool keys,
     if (!o.body.empty())
       one["requestBody"] = {
         {"required", !o.body_optional},
-        {"content", {{json_type, {{"schema", schema_ref(o.body)}}}}}};
+        {"content", {{json_type, {{"schema", reference_to(o.body)}}}}}};
     one["responses"] = responses(o);
     const bool open = std::ranges::find(open_paths, o.path) != open_paths.end();
     if (keys && open)
@@ -262,12 +262,12 @@ api_document::gaps(const runtime::http_routes& routes) const {
   const auto all = routes.all();
   for (const auto& [method, path] : all)
     if (!std::ranges::any_of(operations_, [&](const api_operation& o) {
-          return o.method == method && answers(path, o.path);
+          return o.method == method && matches_route(path, o.path);
         }))
       out.push_back("not described: " + method + " " + path);
   for (const api_operation& o : operations_) {
     if (!std::ranges::any_of(all, [&](const auto& r) {
-          return r.first == o.method && answers(r.second, o.path);
+          return r.first == o.method && matches_route(r.second, o.path);
         }))
       out.push_back("not a route: " + o.method + " " + o.path);
   }

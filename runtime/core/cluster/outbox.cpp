@@ -46,10 +46,10 @@ void outbox::add(write w) {
   ++last_;
   if (replaced(w))
     return;
-  entry e{std::move(w), last_};
-  if (const auto* v = as<view_record>(e.what))
-    overtake(*v, e);
-  writes_.push_back(std::move(e));
+  std::uint64_t first = last_;
+  if (const auto* v = as<view_record>(w))
+    overtake(*v, first);
+  writes_.push_back({std::move(w), first});
 }
 
 /// Replaces a waiting record of the same kind, if `w` may take its position in
@@ -76,13 +76,13 @@ bool outbox::replaced(const write& w) {
 
 /// Views before `v`, and votes for what has been decided meanwhile, no longer
 /// need to be written.
-void outbox::overtake(const view_record& v, entry& by) {
+void outbox::overtake(const view_record& v, std::uint64_t& first) {
   for (auto e = writes_.begin() + (busy_ ? 1 : 0); e != writes_.end();) {
     const auto* vote = as<vote_record>(e->what);
     const bool counts = vote != nullptr && vote->shoal == v.current.shoal
                         && vote->base == v.current.number;
     if (as<view_record>(e->what) != nullptr || (vote != nullptr && !counts)) {
-      by.first = std::min(by.first, e->first);
+      first = std::min(first, e->first);
       e = writes_.erase(e);
     } else {
       ++e;

@@ -63,7 +63,7 @@ private:
 
   void add(write w);
   bool replaced(const write& w);
-  void overtake(const view_record& v, entry& by);
+  void overtake(const view_record& v, std::uint64_t& first);
   bool passes(const action& a, actions& out) const;
   void hold(action a);
   void release(actions& out);

@@ -22,7 +22,7 @@ std::string times(std::uint64_t a, std::uint64_t b) {
          + (a < b ? " times slower" : " times faster");
 }
 
-std::string gflops(std::uint64_t mflops) {
+std::string gflops_text(std::uint64_t mflops) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f GFLOP/s", double(mflops) / 1000);
   return text;
@@ -117,7 +117,7 @@ void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
     return;
   speed_rests_until_ = now + rest;
   why_ = "steps run " + times(*value, speed_.value()) + " than the "
-         + gflops(speed_.value()) + " that plans counted on";
+         + gflops_text(speed_.value()) + " that plans counted on";
   set_speed(*value);
 }
 
@@ -132,7 +132,8 @@ void profile_watch::no_job() {
   if (device_.mflops == mflops_at_start_)
     return;
   why_ = "no job trains here now: plans count on the "
-         + gflops(mflops_at_start_) + " that were measured at the start again";
+         + gflops_text(mflops_at_start_)
+         + " that were measured at the start again";
   set_speed(mflops_at_start_);
   jobs_.clear();
 }

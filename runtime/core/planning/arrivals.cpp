@@ -100,7 +100,7 @@ bool long_move(const parts_by_member& moves, const holdings& base,
   return !moves.empty() && worth_arriving(time_of(moves, base, p));
 }
 
-bool able(const layout_problem& p, const member_id& id) {
+bool is_able(const layout_problem& p, const member_id& id) {
   return std::ranges::any_of(p.members,
                              [&](const member* m) { return m->id == id; });
 }
@@ -122,7 +122,7 @@ keep_layout(const island_place& chosen, const layout_problem& p,
   out.copy_every = was.copy_every;
   out.followers = was.followers;
   std::erase_if(out.followers, [&](const holder_place& f) {
-    return !able(p, f.where.member);
+    return !is_able(p, f.where.member);
   });
   if (out.replicas != was.replicas)
     out.followers = without_runners(out);
@@ -173,7 +173,7 @@ bool keeps_arriving(const layout_problem& p) {
   const island_place& was = *p.previous;
   const holdings h(was);
   const bool gone = std::ranges::any_of(
-    h.members(), [&](const member_parts& m) { return !able(p, m.where); });
+    h.members(), [&](const member_parts& m) { return !is_able(p, m.where); });
   const bool came = std::ranges::any_of(
     p.members, [&](const member* m) { return m->id.incarnation > was.since; });
   return !gone && !came && fits_memory(was, p);

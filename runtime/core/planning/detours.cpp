@@ -15,7 +15,7 @@ namespace {
 /// it and are present; otherwise one that follows it.
 using holders = std::vector<std::vector<member_id>>;
 
-const member* able(const layout_problem& p, const member_id& id) {
+const member* able_member(const layout_problem& p, const member_id& id) {
   const auto at =
     std::ranges::find(p.members, id, [](const member* m) { return m->id; });
   return at == p.members.end() ? nullptr : *at;
@@ -25,7 +25,7 @@ holders holders_of(const layout_problem& p, const holdings& had) {
   const part_table parts(p.job.blocks);
   holders out(parts.count());
   for (const member_parts& m : had.members())
-    if (able(p, m.where))
+    if (able_member(p, m.where))
       for (const part_index u : m.computes)
         out[u].push_back(m.where);
   // Only one, so that one pipeline stays one: its sums then have the same bits.
@@ -34,7 +34,7 @@ holders holders_of(const layout_problem& p, const holdings& had) {
       continue;
     const member* best = nullptr;
     for (const member_id& f : had.followers(u)) {
-      const member* m = able(p, f);
+      const member* m = able_member(p, f);
       if (m && had.of(f).held.contains(u) // else its copy lags behind
           && (!best || m->device.mflops > best->device.mflops))
         best = m;
@@ -69,7 +69,7 @@ replica_place replaced(const layout_problem& p, std::uint32_t replica,
   bool stood_in = false;
   for (std::uint32_t s = 0; s < was.stages.size(); ++s) {
     const stage_place& stage = was.stages[s];
-    if (able(p, stage.lead())) {
+    if (able_member(p, stage.lead())) {
       add_stage(out.stages, stage, false, stood_in);
       continue;
     }
@@ -95,7 +95,7 @@ ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
   const auto& stages = p.previous->replicas[replica].stages;
   std::size_t most = 1;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
-    if (able(p, stages[s].lead()))
+    if (able_member(p, stages[s].lead()))
       continue;
     const part_range units =
       parts_of_stage(stages[s], s == 0, s + 1 == stages.size());
@@ -237,7 +237,7 @@ std::vector<replica_place> detour(const layout_problem& p) {
   for (std::uint32_t r = 0; r < before.size(); ++r) {
     const bool whole =
       std::ranges::all_of(before[r].stages, [&](const stage_place& s) {
-        return able(p, s.lead());
+        return able_member(p, s.lead());
       });
     if (whole) {
       out.push_back(before[r]);

@@ -22,7 +22,7 @@ constexpr std::uint64_t weight_max = 16;
 constexpr std::uint64_t slack_share = 16;
 /// Peers that are named where the room is too little, and the length of a name.
 constexpr std::size_t named_max = 8;
-constexpr std::size_t name_wide = 24;
+constexpr std::size_t keeper_name_wide = 24;
 
 /// As good as random, and the same on every peer (splitmix64 by S. Vigna).
 std::uint64_t mixed(std::uint64_t x) {
@@ -262,10 +262,11 @@ rooms_text(const view& v, std::vector<disk_room> all, std::uint64_t bytes) {
   std::string out = "room for " + size_text(room_of_all(all, bytes)) + ": ";
   for (std::size_t i = 0; i < std::min(all.size(), named_max); ++i) {
     const member* m = find_member(v, all[i].peer);
-    out += (i > 0 ? ", " : "")
-           + (m == nullptr || m->name.empty() ? short_name(all[i].peer)
-                                              : shown(m->name, name_wide))
-           + " " + size_text(all[i].bytes);
+    out +=
+      (i > 0 ? ", " : "")
+      + (m == nullptr || m->name.empty() ? short_name(all[i].peer)
+                                         : shown(m->name, keeper_name_wide))
+      + " " + size_text(all[i].bytes);
   }
   if (all.size() > named_max)
     out += " and " + std::to_string(all.size() - named_max) + " more peers";

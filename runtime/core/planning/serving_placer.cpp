@@ -98,7 +98,7 @@ bool is_worth_a_move(const layout& to, const layout_score& was,
   return to.score.cost * 100 < was.cost * (100 - keep_percent);
 }
 
-void lay_out(island_draft& d, const view& v) {
+void lay_out_serving(island_draft& d, const view& v) {
   layout best = smallest_layout(d.p);
   if (is_whole(d.p))
     if (const auto was = score(d.p, d.p.previous->replicas);
@@ -113,11 +113,12 @@ void lay_out(island_draft& d, const view& v) {
            : why_nowhere(d.p));
 }
 
-void complete(island_draft&, const view&) {
+void complete_serving(island_draft&, const view&) {
 }
 
 } // namespace
 
-const placer serving_placer{"serve", "pipeline", false, lay_out, complete};
+const placer serving_placer{"serve", "pipeline", false, lay_out_serving,
+                            complete_serving};
 
 } // namespace shoal::core

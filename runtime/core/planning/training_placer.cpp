@@ -120,7 +120,7 @@ void put_off_weights(island_place& a, const layout_problem& p) {
     a = std::move(out);
 }
 
-void lay_out(island_draft& d, const view& v) {
+void lay_out_training(island_draft& d, const view& v) {
   d.kept = keeps_arriving(d.p);
   d.at.replicas =
     d.kept ? d.p.previous->replicas : choose_layout(d.p, v).replicas;
@@ -129,7 +129,7 @@ void lay_out(island_draft& d, const view& v) {
   place_schedule(d.at, d.p);
 }
 
-void complete(island_draft& d, const view&) {
+void complete_training(island_draft& d, const view&) {
   if (d.kept && fits_memory(*d.p.previous, d.p)) {
     d.at.followers = d.p.previous->followers;
     d.at.copy_every = d.p.previous->copy_every;
@@ -143,6 +143,7 @@ void complete(island_draft& d, const view&) {
 
 } // namespace
 
-const placer training_placer{"train", "replica", true, lay_out, complete};
+const placer training_placer{"train", "replica", true, lay_out_training,
+                             complete_training};
 
 } // namespace shoal::core

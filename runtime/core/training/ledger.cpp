@@ -9,7 +9,7 @@ namespace shoal::core {
 namespace {
 
 /// splitmix64's finaliser (G. Steele et al., OOPSLA 2014).
-std::uint64_t mix(std::uint64_t z) noexcept {
+std::uint64_t finalise(std::uint64_t z) noexcept {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
@@ -18,16 +18,16 @@ std::uint64_t mix(std::uint64_t z) noexcept {
 } // namespace
 
 std::uint64_t digest_of_sample(std::span<const std::int32_t> targets) noexcept {
-  std::uint64_t h = mix(targets.size() + 1);
+  std::uint64_t h = finalise(targets.size() + 1);
   for (const std::int32_t t : targets)
     h = (h ^ std::uint32_t(t)) * 0x9e3779b97f4a7c15u + (h >> 29);
-  return mix(h);
+  return finalise(h);
 }
 
 std::uint64_t digest_of_step(std::span<const std::uint64_t> samples) noexcept {
-  std::uint64_t h = mix(samples.size() + 1);
+  std::uint64_t h = finalise(samples.size() + 1);
   for (const std::uint64_t s : samples)
-    h = mix(h ^ s) + 0x9e3779b97f4a7c15u;
+    h = finalise(h ^ s) + 0x9e3779b97f4a7c15u;
   return h == 0 ? 1 : h;
 }
 

@@ -53,7 +53,7 @@ waited wait_for(int fd, short events, int wake,
   }
 }
 
-struct connection {
+struct dialed {
   descriptor fd;
   bool stopped = false;
 };
@@ -139,7 +139,7 @@ open_stream(const http_url& url, std::shared_ptr<const tls_trust> trust, int fd,
   }
 }
 
-model::result<connection>
+model::result<dialed>
 connect_to(const http_url& url, int wake, clock::time_point until) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -162,7 +162,7 @@ connect_to(const http_url& url, int wake, clock::time_point until) {
     if (error == EINPROGRESS) {
       const waited w = wait_for(fd.get(), POLLOUT, wake, until);
       if (w == waited::stopped)
-        return connection{{}, true};
+        return dialed{{}, true};
       socklen_t size = sizeof error;
       if (w == waited::late)
         error = ETIMEDOUT;
@@ -174,7 +174,7 @@ connect_to(const http_url& url, int wake, clock::time_point until) {
       ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       // A machine that has gone is noticed after some minutes of silence.
       ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-      return connection{std::move(fd), false};
+      return dialed{std::move(fd), false};
     }
     why = system_text(error);
   }

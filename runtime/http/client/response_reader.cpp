@@ -16,7 +16,7 @@ bool same_name(std::string_view a, std::string_view b) {
   });
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_value(std::string_view text) {
   const auto first = std::min(text.find_first_not_of(" \t"), text.size());
   text.remove_prefix(first);
   return text.substr(0, text.find_last_not_of(" \t") + 1);
@@ -71,7 +71,7 @@ response_reader::step response_reader::read_header(std::string_view line) {
   if (colon == line.npos)
     return fail("a header of its answer is malformed");
   const std::string_view name = line.substr(0, colon);
-  const std::string_view value = trimmed(line.substr(colon + 1));
+  const std::string_view value = trimmed_value(line.substr(colon + 1));
   if (same_name(name, "transfer-encoding")) {
     if (!same_name(value, "chunked"))
       return fail("its answer is encoded in a way that is not known here");

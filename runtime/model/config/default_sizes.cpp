@@ -11,7 +11,7 @@ namespace shoal::model {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr std::uint64_t usual_hidden = 256;
 /// The value of most models of this kind: a smaller head sees too little, a
@@ -26,7 +26,7 @@ constexpr std::uint64_t intermediate_multiple = 64;
 
 /// The spelling of a key that `keys` uses, otherwise the family's own.
 std::string
-spelled(const json& keys, const family& kind, std::string_view usual) {
+spelled(const ordered_json& keys, const family& kind, std::string_view usual) {
   for (const key_alias& a : kind.aliases)
     if (a.usual == usual && !keys.contains(std::string(usual)))
       return std::string(a.own);
@@ -35,7 +35,7 @@ spelled(const json& keys, const family& kind, std::string_view usual) {
 
 /// @returns nothing for keys that parse_config() will refuse
 std::optional<std::uint64_t>
-size_in(json& keys, const std::string& key, std::uint64_t otherwise) {
+size_in(ordered_json& keys, const std::string& key, std::uint64_t otherwise) {
   if (!keys.contains(key) || keys[key].is_null())
     keys[key] = otherwise;
   if (!keys[key].is_number_unsigned() || keys[key] < 1u
@@ -53,7 +53,7 @@ std::uint64_t usual_heads(std::uint64_t hidden) {
 
 } // namespace
 
-void add_default_sizes(json& keys) {
+void add_default_sizes(ordered_json& keys) {
   std::string type = "llama";
   if (keys.contains("model_type")) {
     if (!keys["model_type"].is_string())

@@ -10,15 +10,15 @@ namespace shoal::model {
 
 namespace {
 
-using json = nlohmann::ordered_json;
 using jinja::text_template;
+using nlohmann::ordered_json;
 
 constexpr const char* token_names[] = {"bos_token", "eos_token", "unk_token",
                                        "sep_token", "pad_token", "cls_token",
                                        "mask_token"};
 
 /// A token is a text, or an object with "content".
-std::string token_text(const json& from) {
+std::string token_text(const ordered_json& from) {
   if (from.is_string())
     return from.get<std::string>();
   if (from.is_object() && from.contains("content")
@@ -27,8 +27,8 @@ std::string token_text(const json& from) {
   return {};
 }
 
-json tokens_of(const json& config) {
-  json out = json::object();
+ordered_json tokens_of(const ordered_json& config) {
+  ordered_json out = ordered_json::object();
   for (const char* name : token_names)
     if (const auto at = config.find(name); at != config.end())
       if (const std::string text = token_text(*at); !text.empty())
@@ -40,7 +40,7 @@ struct sources {
   std::string usual, with_tools, where;
 };
 
-result<sources> sources_of(const json& config, std::string_view file) {
+result<sources> sources_of(const ordered_json& config, std::string_view file) {
   sources out;
   out.where = "tokenizer_config.json: chat_template";
   if (!file.empty()) {
@@ -57,7 +57,7 @@ result<sources> sources_of(const json& config, std::string_view file) {
   }
   if (!at->is_array())
     return failure{out.where + ": is neither a text nor a list"};
-  for (const json& one : *at) {
+  for (const ordered_json& one : *at) {
     if (!one.is_object() || !one.contains("name") || !one["name"].is_string()
         || !one.contains("template") || !one["template"].is_string())
       return failure{out.where + ": an entry has no name or no template"};
@@ -73,9 +73,9 @@ result<sources> sources_of(const json& config, std::string_view file) {
 }
 
 /// Texts of the parts, one a line; nothing if there are others.
-std::optional<std::string> text_of(const json& parts) {
+std::optional<std::string> text_of(const ordered_json& parts) {
   std::string out;
-  for (const json& part : parts) {
+  for (const ordered_json& part : parts) {
     if (!part.is_object() || part.value("type", "") != "text"
         || !part.contains("text") || !part["text"].is_string())
       return std::nullopt;
@@ -85,23 +85,23 @@ std::optional<std::string> text_of(const json& parts) {
   return out;
 }
 
-void read_arguments(json& message) {
+void read_arguments(ordered_json& message) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array())
     return;
-  for (json& call : *calls) {
+  for (ordered_json& call : *calls) {
     if (!call.is_object() || !call.contains("function")
         || !call["function"].is_object())
       continue;
-    json& function = call["function"];
+    ordered_json& function = call["function"];
     const auto at = function.find("arguments");
     if (at == function.end() || !at->is_string())
       continue;
     const auto& text = at->get_ref<const std::string&>();
     if (nests_too_deep(text) || has_too_many_keys(text))
       continue;
-    if (auto read = parse_json_object<json>(at->get_ref<const std::string&>(),
-                                            "arguments"))
+    if (auto read = parse_json_object<ordered_json>(
+          at->get_ref<const std::string&>(), "arguments"))
       *at = *std::move(read);
   }
 }
@@ -110,9 +110,10 @@ void read_arguments(json& message) {
 
 result<std::optional<chat_template>>
 chat_template::parse(std::string_view config, std::string_view file) {
-  json object = json::object();
+  ordered_json object = ordered_json::object();
   if (!config.empty()) {
-    auto read = parse_json_object<json>(config, "tokenizer_config.json");
+    auto read =
+      parse_json_object<ordered_json>(config, "tokenizer_config.json");
     if (!read)
       return read.why();
     object = *std::move(read);
@@ -134,19 +135,19 @@ chat_template::parse(std::string_view config, std::string_view file) {
   }
   out.source_ = from->usual + from->with_tools;
   out.tokens_ = tokens_of(object);
-  const json part = {{"type", "text"}, {"text", "sprat"}};
-  out.takes_parts_ = out.takes(json::array({part}));
+  const ordered_json part = {{"type", "text"}, {"text", "sprat"}};
+  out.takes_parts_ = out.takes(ordered_json::array({part}));
   out.takes_texts_ = !out.takes_parts_ || out.takes("sprat");
   return std::optional(std::move(out));
 }
 
 /// Whether a message's content of this form is shown as its text.
-bool chat_template::takes(const json& content) const {
-  const json message = {{"role", "user"}, {"content", content}};
-  const json variables = {{"messages", json::array({message})},
-                          {"tools", nullptr},
-                          {"documents", nullptr},
-                          {"add_generation_prompt", true}};
+bool chat_template::takes(const ordered_json& content) const {
+  const ordered_json message = {{"role", "user"}, {"content", content}};
+  const ordered_json variables = {{"messages", ordered_json::array({message})},
+                                  {"tools", nullptr},
+                                  {"documents", nullptr},
+                                  {"add_generation_prompt", true}};
   text_template::fault why;
   const auto text = usual_.render({&variables, &tokens_, {}, {}}, why);
   return text
@@ -162,7 +163,7 @@ const text_template& chat_template::template_for(const input& from) const {
 
 std::optional<jinja::marked_text>
 chat_template::render(input from, text_template::fault& why) const {
-  for (json& message : from.messages) {
+  for (ordered_json& message : from.messages) {
     read_arguments(message);
     const auto at = message.find("content");
     if (at == message.end())
@@ -171,11 +172,13 @@ chat_template::render(input from, text_template::fault& why) const {
       if (auto text = text_of(*at))
         *at = *std::move(text);
     } else if (at->is_string() && !takes_texts_)
-      *at = json::array({{{"type", "text"}, {"text", *at}}});
+      *at = ordered_json::array({{{"type", "text"}, {"text", *at}}});
   }
-  const json last = from.messages.empty() ? json() : from.messages.back();
-  json variables =
-    from.variables.is_object() ? std::move(from.variables) : json::object();
+  const ordered_json last =
+    from.messages.empty() ? ordered_json() : from.messages.back();
+  ordered_json variables = from.variables.is_object()
+                             ? std::move(from.variables)
+                             : ordered_json::object();
   variables["messages"] = std::move(from.messages);
   variables["tools"] = from.tools;
   variables["documents"] = std::move(from.documents);
@@ -186,7 +189,7 @@ chat_template::render(input from, text_template::fault& why) const {
   if (!out || !from.continue_final_message)
     return out;
   // As transformers: the text ends with that of the last message.
-  std::string end = last.value("content", json()).is_string()
+  std::string end = last.value("content", ordered_json()).is_string()
                       ? last["content"].get<std::string>()
                       : std::string();
   while (!end.empty() && (end.back() == ' ' || end.back() == '\n'))

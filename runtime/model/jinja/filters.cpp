@@ -355,42 +355,42 @@ value do_wordcount(interpreter& by, const value& in, call_arguments& args) {
   return count;
 }
 
-struct entry {
+struct filter_entry {
   std::string_view name;
   filter_function run;
 };
 
 constexpr std::array filters = {
-  entry{"abs", do_abs},
-  entry{"attr", do_attr},
-  entry{"capitalize", do_capitalize},
-  entry{"center", do_center},
-  entry{"count", do_length},
-  entry{"d", do_default},
-  entry{"default", do_default},
-  entry{"e", do_escape},
-  entry{"escape", do_escape},
-  entry{"float", do_float},
-  entry{"format", do_format},
-  entry{"indent", do_indent},
-  entry{"int", do_int},
-  entry{"length", do_length},
-  entry{"lower", do_lower},
-  entry{"replace", do_replace},
-  entry{"round", do_round},
-  entry{"safe", do_safe},
-  entry{"string", do_safe},
-  entry{"title", do_title},
-  entry{"tojson", do_tojson},
-  entry{"trim", do_trim},
-  entry{"upper", do_upper},
-  entry{"wordcount", do_wordcount},
+  filter_entry{"abs", do_abs},
+  filter_entry{"attr", do_attr},
+  filter_entry{"capitalize", do_capitalize},
+  filter_entry{"center", do_center},
+  filter_entry{"count", do_length},
+  filter_entry{"d", do_default},
+  filter_entry{"default", do_default},
+  filter_entry{"e", do_escape},
+  filter_entry{"escape", do_escape},
+  filter_entry{"float", do_float},
+  filter_entry{"format", do_format},
+  filter_entry{"indent", do_indent},
+  filter_entry{"int", do_int},
+  filter_entry{"length", do_length},
+  filter_entry{"lower", do_lower},
+  filter_entry{"replace", do_replace},
+  filter_entry{"round", do_round},
+  filter_entry{"safe", do_safe},
+  filter_entry{"string", do_safe},
+  filter_entry{"title", do_title},
+  filter_entry{"tojson", do_tojson},
+  filter_entry{"trim", do_trim},
+  filter_entry{"upper", do_upper},
+  filter_entry{"wordcount", do_wordcount},
 };
 
 } // namespace
 
 filter_function find_filter(std::string_view name) {
-  const auto at = std::ranges::find(filters, name, &entry::name);
+  const auto at = std::ranges::find(filters, name, &filter_entry::name);
   return at == filters.end() ? nullptr : at->run;
 }
 

@@ -289,36 +289,37 @@ value do_unique(interpreter& by, const value& in, call_arguments& args) {
   return generator_of(by, std::move(out));
 }
 
-struct entry {
+struct list_filter_entry {
   std::string_view name;
   filter_function run;
 };
 
-constexpr std::array filters = {
-  entry{"dictsort", do_dictsort},
-  entry{"first", do_first},
-  entry{"items", do_items},
-  entry{"join", do_join},
-  entry{"last", do_last},
-  entry{"list", do_list},
-  entry{"map", do_map},
-  entry{"max", do_max},
-  entry{"min", do_min},
-  entry{"reject", do_reject},
-  entry{"rejectattr", do_rejectattr},
-  entry{"reverse", do_reverse},
-  entry{"select", do_select},
-  entry{"selectattr", do_selectattr},
-  entry{"sort", do_sort},
-  entry{"sum", do_sum},
-  entry{"unique", do_unique},
+constexpr std::array list_filters = {
+  list_filter_entry{"dictsort", do_dictsort},
+  list_filter_entry{"first", do_first},
+  list_filter_entry{"items", do_items},
+  list_filter_entry{"join", do_join},
+  list_filter_entry{"last", do_last},
+  list_filter_entry{"list", do_list},
+  list_filter_entry{"map", do_map},
+  list_filter_entry{"max", do_max},
+  list_filter_entry{"min", do_min},
+  list_filter_entry{"reject", do_reject},
+  list_filter_entry{"rejectattr", do_rejectattr},
+  list_filter_entry{"reverse", do_reverse},
+  list_filter_entry{"select", do_select},
+  list_filter_entry{"selectattr", do_selectattr},
+  list_filter_entry{"sort", do_sort},
+  list_filter_entry{"sum", do_sum},
+  list_filter_entry{"unique", do_unique},
 };
 
 } // namespace
 
 filter_function find_list_filter(std::string_view name) {
-  const auto at = std::ranges::find(filters, name, &entry::name);
-  return at == filters.end() ? nullptr : at->run;
+  const auto at =
+    std::ranges::find(list_filters, name, &list_filter_entry::name);
+  return at == list_filters.end() ? nullptr : at->run;
 }
 
 } // namespace shoal::jinja

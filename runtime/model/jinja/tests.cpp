@@ -114,56 +114,56 @@ bool is_order(interpreter& by, const value& in, call_arguments& args) {
   return compare_by(by.meter(), signs[Sign], in, a.at(0));
 }
 
-struct entry {
+struct test_entry {
   std::string_view name;
   test_function run;
 };
 
 constexpr std::array tests = {
-  entry{"!=", is_order<1>},
-  entry{"<", is_order<2>},
-  entry{"<=", is_order<3>},
-  entry{"==", is_order<0>},
-  entry{">", is_order<4>},
-  entry{">=", is_order<5>},
-  entry{"boolean", is<is_boolean>},
-  entry{"callable", is<is_callable>},
-  entry{"defined", is<is_defined>},
-  entry{"divisibleby", is_divisible},
-  entry{"eq", is_order<0>},
-  entry{"equalto", is_order<0>},
-  entry{"even", is_even},
-  entry{"false", is<is_false>},
-  entry{"filter", is_filter},
-  entry{"float", is<is_float>},
-  entry{"ge", is_order<5>},
-  entry{"greaterthan", is_order<4>},
-  entry{"gt", is_order<4>},
-  entry{"in", is_order<6>},
-  entry{"integer", is<is_integer>},
-  entry{"iterable", is<is_iterable>},
-  entry{"le", is_order<3>},
-  entry{"lessthan", is_order<2>},
-  entry{"lower", is_lower},
-  entry{"lt", is_order<2>},
-  entry{"mapping", is<is_mapping>},
-  entry{"ne", is_order<1>},
-  entry{"none", is<is_none>},
-  entry{"number", is<is_number>},
-  entry{"odd", is_odd},
-  entry{"sameas", is_same},
-  entry{"sequence", is<is_sequence>},
-  entry{"string", is<is_string>},
-  entry{"test", is_test},
-  entry{"true", is<is_true>},
-  entry{"undefined", is<is_not_defined>},
-  entry{"upper", is_upper},
+  test_entry{"!=", is_order<1>},
+  test_entry{"<", is_order<2>},
+  test_entry{"<=", is_order<3>},
+  test_entry{"==", is_order<0>},
+  test_entry{">", is_order<4>},
+  test_entry{">=", is_order<5>},
+  test_entry{"boolean", is<is_boolean>},
+  test_entry{"callable", is<is_callable>},
+  test_entry{"defined", is<is_defined>},
+  test_entry{"divisibleby", is_divisible},
+  test_entry{"eq", is_order<0>},
+  test_entry{"equalto", is_order<0>},
+  test_entry{"even", is_even},
+  test_entry{"false", is<is_false>},
+  test_entry{"filter", is_filter},
+  test_entry{"float", is<is_float>},
+  test_entry{"ge", is_order<5>},
+  test_entry{"greaterthan", is_order<4>},
+  test_entry{"gt", is_order<4>},
+  test_entry{"in", is_order<6>},
+  test_entry{"integer", is<is_integer>},
+  test_entry{"iterable", is<is_iterable>},
+  test_entry{"le", is_order<3>},
+  test_entry{"lessthan", is_order<2>},
+  test_entry{"lower", is_lower},
+  test_entry{"lt", is_order<2>},
+  test_entry{"mapping", is<is_mapping>},
+  test_entry{"ne", is_order<1>},
+  test_entry{"none", is<is_none>},
+  test_entry{"number", is<is_number>},
+  test_entry{"odd", is_odd},
+  test_entry{"sameas", is_same},
+  test_entry{"sequence", is<is_sequence>},
+  test_entry{"string", is<is_string>},
+  test_entry{"test", is_test},
+  test_entry{"true", is<is_true>},
+  test_entry{"undefined", is<is_not_defined>},
+  test_entry{"upper", is_upper},
 };
 
 } // namespace
 
 test_function find_test(std::string_view name) {
-  const auto at = std::ranges::find(tests, name, &entry::name);
+  const auto at = std::ranges::find(tests, name, &test_entry::name);
   return at == tests.end() ? nullptr : at->run;
 }
 

@@ -89,7 +89,7 @@ std::string with_spaces_around_chinese(std::string_view text) {
   return out;
 }
 
-struct applier {
+struct normalizing_visitor {
   std::string& text;
   std::size_t bytes_max;
   bool& cut_left;
@@ -230,7 +230,8 @@ void normalizer::add(const json_view& from, int depth) {
 status normalizer::apply(std::string& text, bool& cut_left) const {
   const std::size_t bytes_max = grown_bytes_max(text.size());
   for (const normalizer_step& step : steps_) {
-    if (status applied = std::visit(applier{text, bytes_max, cut_left}, step);
+    if (status applied =
+          std::visit(normalizing_visitor{text, bytes_max, cut_left}, step);
         !applied)
       return applied;
     if (text.size() > bytes_max) // by a normal form, a few times at most

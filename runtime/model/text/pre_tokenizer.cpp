@@ -116,7 +116,7 @@ void rewrite(piece_list& list, Write write) {
   list.text = std::move(text);
 }
 
-struct applier {
+struct splitting_visitor {
   piece_list& list;
 
   status operator()(const split_step& step) const {
@@ -328,7 +328,7 @@ void pre_tokenizer::add(const json_view& from, int depth) {
 status pre_tokenizer::apply(piece_list& pieces) const {
   const std::size_t bytes_max = grown_bytes_max(pieces.text.size());
   for (const pre_tokenizer_step& step : steps_) {
-    if (status applied = std::visit(applier{pieces}, step); !applied)
+    if (status applied = std::visit(splitting_visitor{pieces}, step); !applied)
       return applied;
     if (pieces.text.size() > bytes_max) // eightfold by one step, at most
       return grows_too_much("ByteLevel or Metaspace", bytes_max);

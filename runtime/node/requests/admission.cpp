@@ -21,7 +21,7 @@ namespace cl = core::cluster;
 static constexpr std::chrono::seconds duplicate_patience{4};
 static constexpr std::chrono::seconds duplicate_memory{10};
 /// Digits of an id that name a peer to revoke.
-static constexpr std::size_t id_digits_min = 8;
+static constexpr std::size_t revoked_digits_min = 8;
 
 /// What is left to do with a revoked node.
 static constexpr const char* new_identity =
@@ -153,7 +153,8 @@ model::result<admission::revocable>
 admission::find_revocable(const core::view& v, const std::string& word) {
   std::vector<revocable> found;
   const auto begins = [&word](const core::peer_id& id) {
-    return word.size() >= id_digits_min && core::to_hex(id).starts_with(word);
+    return word.size() >= revoked_digits_min
+           && core::to_hex(id).starts_with(word);
   };
   for (const core::member& m : v.members)
     if (m.name == word || begins(m.id.peer))
@@ -184,7 +185,7 @@ admission::find_revocable(const core::view& v, const std::string& word) {
       (found.empty() ? "no peer is named '" : "several peers are named '")
       + word
       + (found.empty() ? "', and none that went since this node started" : "'")
-      + ": use the first " + std::to_string(id_digits_min)
+      + ": use the first " + std::to_string(revoked_digits_min)
       + " digits of its id, or more (`shoal status --json` has those of "
         "members, `shoal logs` those of peers that went)"};
   if (found[0].peer == config_.self)

@@ -15,7 +15,7 @@ namespace shoal::runtime {
 namespace {
 
 /// Digits needed to name a peer: with fewer, several may match.
-constexpr std::size_t id_digits_min = 4;
+constexpr std::size_t named_digits_min = 4;
 
 std::string shown_peer(const core::peer_id& id, const std::string& name) {
   const std::string begin = core::short_name(id);
@@ -23,7 +23,7 @@ std::string shown_peer(const core::peer_id& id, const std::string& name) {
 }
 
 bool begins(const core::peer_id& id, const std::string& word) {
-  return word.size() >= id_digits_min && core::to_hex(id).starts_with(word);
+  return word.size() >= named_digits_min && core::to_hex(id).starts_with(word);
 }
 
 /// A name has priority over an address, an address over an id. A name with a

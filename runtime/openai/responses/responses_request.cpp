@@ -112,7 +112,7 @@ void read_metadata(fields& in, const responses_limits& limits) {
                                     + " bytes");
 }
 
-void refuse_unsupported(fields& in) {
+void refuse_unsupported_response(fields& in) {
   for (const char* name : {"previous_response_id", "conversation"})
     if (in.find(name))
       in.wrong(name,
@@ -188,7 +188,7 @@ parse_responses(std::string_view body, const responses_limits& limits) {
     more["top_logprobs"] = number;
   }
   read_metadata(in, limits);
-  refuse_unsupported(in);
+  refuse_unsupported_response(in);
   if (!in.ok())
     return std::move(in.mistake());
 
