@@ -17,10 +17,10 @@ constexpr nanoseconds settle_time = 10 * second; // the promised time
 cluster_world::cluster_world(const cluster_options& o)
   : options_(o), random_(o.seed), real_disks_(o.seed % 2 == 0),
     disk_random_(o.seed ^ 0x6469736b), remove_random_(o.seed ^ 0x72656d6f),
-    lie_random_(o.seed ^ 0x6c696573),
+    lie_random_(o.seed ^ 0x6c696573), scale_random_(o.seed ^ 0x7363616c65),
     lies_(o.seed % 5 == 3 || o.bug >= mutant::lies_with_near_numbers),
-    stalls_(o.seed % 5 == 4 && !lies_), scale_random_(o.seed ^ 0x7363616c65),
-    force_random_(o.seed ^ 0x666f726365), forces_(o.seed % 6 == 1) {
+    stalls_(o.seed % 5 == 4 && !lies_), force_random_(o.seed ^ 0x666f726365),
+    forces_(o.seed % 6 == 1) {
   int n = o.peers > 0 ? std::min(o.peers, slots_max)
                       : 1 + int(random_.below(slots_max));
   machines_.resize(std::size_t(n));
