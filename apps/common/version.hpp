@@ -1,7 +1,7 @@
 // apps/common/version.hpp -- the version of this program: release and commit.
 //
-// Only one file changes with each commit, the one generated from
-// version.cpp.in, and only programs link it: so a new commit compiles one file.
+// Only one file changes with each commit, the one generated from version.cpp.in: so a
+// new commit compiles one file.
 #pragma once
 
 namespace shoal::apps {
