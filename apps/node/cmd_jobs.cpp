@@ -156,6 +156,7 @@ int run_cancel(const cancel_options& o) {
   const found_job job = find_job(*status, o.job, which::running);
   if (!job.wrong.empty())
     return fail(job.wrong);
+  const std::string shoal = text_of(*status, "id");
   auto asked = std::chrono::steady_clock::time_point{};
   const auto say_at = std::chrono::steady_clock::now() + quiet_wait;
   bool said = false;
@@ -192,6 +193,15 @@ int run_cancel(const cancel_options& o) {
                      "it was watched with --out DIR), then `shoal train DIR "
                      "--resume"
                   << options_text(o.at) << "`\n";
+      return exit_done;
+    }
+    // What recover --force had made of it goes on in the shoal that was joined.
+    if (!state.empty() && text_of(*status, "id") != shoal) {
+      std::cout
+        << "job " << job.text
+        << " was asked to end in a shoal that its node has left since; in "
+           "the one that it has joined it goes on: `"
+        << command_line("cancel " + job.text, o.at) << "` ends it there, too\n";
       return exit_done;
     }
     const auto now = std::chrono::steady_clock::now();
