@@ -191,17 +191,15 @@ private:
       resumed_ ? resumed_->from() : fs::path(run_.model_path);
     if (from.empty())
       return model::done{};
-    auto whole = check_model(from, watch_work());
+    auto whole = resumed_ ? resumed_->check_models(watch_work())
+                          : check_model(from, watch_work());
     say_unused(*out_, from);
-    if (whole || interrupts_.seen())
+    if (whole || resumed_ || interrupts_.seen())
       return whole;
-    const char* way = resumed_ ? ": remove that checkpoint to go on from the "
-                                 "one before"
-                      : model::no_weights(from).empty()
+    return failure{"model.path: " + whole.message()
+                   + (model::no_weights(from).empty()
                         ? "; if its files are damaged, get them again"
-                        : "";
-    return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
-                   + way};
+                        : "")};
   }
 
   /// The text as tokens; the tokenizer is first trained if requested, or taken

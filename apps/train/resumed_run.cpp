@@ -2,12 +2,15 @@
 // options.
 #include "apps/train/resumed_run.hpp"
 
+#include "actors/checkpoint/checkpoint_manifest.hpp" // model_files
 #include "apps/submit/run_file.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_export.hpp"
+#include "apps/transfer/model_upload.hpp" // check_model
+#include "runtime/model/files/checksums.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 namespace shoal::apps {
@@ -26,6 +29,12 @@ model::status take_folder(train_options& o) {
                    + shell_word(folder.string())
                    + " --resume` goes on with it, and `shoal train RUN_FILE "
                      "--out DIR` starts anew in another folder"};
+  if (!o.resume && fs::exists(folder / "config.json", error))
+    return failure{folder.string()
+                   + " is the folder of a model: `shoal train "
+                     "--model.path "
+                   + shell_word(folder.string())
+                   + " --data ... --out DIR` trains it further"};
   if (!o.resume || !fs::is_directory(folder, error))
     return model::done{};
   if (o.out_named && !fs::equivalent(folder, o.out, error))
@@ -103,6 +112,19 @@ resumed_run::load(const run_options& given) const {
     return config.why();
   run->model.vocab_size = config->vocab_size; // from the tokenizer beside it
   return run;
+}
+
+model::status resumed_run::check_models(const model::watch& told) const {
+  if (auto whole = check_model(from_, told); !whole)
+    return failure{"--resume: " + whole.message()
+                   + ": remove that checkpoint to go on from the one before"};
+  if (auto own = model::check_checksums(out_, actors::model_files, told); !own)
+    return failure{"--resume: the model in " + out_.string()
+                   + ", which this run is to replace, is not the one that it "
+                     "has left there: move its files elsewhere, or remove "
+                     "them ("
+                   + own.message() + ")"};
+  return model::done{};
 }
 
 model::status resumed_run::has_steps(const runtime::run_config& run) const {

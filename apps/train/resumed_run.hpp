@@ -31,6 +31,10 @@ public:
   /// The resolved run. A failure is a usage error: a key, a flag, a path.
   model::result<runtime::run_config> load(const run_options& given) const;
 
+  /// Fails if the checkpoint is damaged, or if the model in the folder, which the run
+  /// replaces, has been changed by others.
+  model::status check_models(const model::watch& told) const;
+
   /// Fails if the run has no steps left.
   model::status has_steps(const runtime::run_config& run) const;
 

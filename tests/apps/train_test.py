@@ -118,6 +118,37 @@ class Train(World):
                 self.assertLess(len(line), columns)
             self.assertEqual("grad_norm" in steps[-1], columns == 100)
 
+    # It replaced weights that a user had changed.
+    def test_a_changed_model_is_not_replaced(self):
+        self.train("out")
+        model = self.folder / "out/model.safetensors"
+        mine = bytearray(model.read_bytes())
+        mine[-1] ^= 1
+        model.unlink()  # the checkpoint has it, too
+        model.write_bytes(mine)
+        more = ["train", "out", "--resume", "--training.steps", 6]
+        self.refuse(1, *more, names=["out/model.safetensors", "is to replace",
+                                     "move its files elsewhere"])
+        self.assertEqual(model.read_bytes(), mine)
+        model.rename(self.folder / "mine.safetensors")
+        self.succeed(*more)
+        self.assertTrue(model.exists())
+
+    def test_the_folder_of_a_model_is_no_run_file(self):
+        self.succeed("init", self.tiny_run(), "--out", "base")
+        self.refuse(2, "train", "base", "--data", "text",
+                    names=["`shoal train --model.path base --data"])
+
+    # The model's own files were learnt, and only their number told of it.
+    def test_a_model_beside_the_text_is_no_text(self):
+        self.succeed("init", self.tiny_run(), "--out", "text/base")
+        self.write_text_files()
+        alone = self.run_shoal("plan", self.tiny_run(), "--data", "text")
+        shutil.rmtree(self.folder / "text/base")
+        self.assertEqual(
+            alone.stdout,
+            self.run_shoal("plan", self.tiny_run(), "--data", "text").stdout)
+
     # It looked for the model, which it does not need, on the hub.
     def test_a_run_goes_on_without_the_model_that_it_began_with(self):
         self.succeed("init", self.tiny_run(), "--out", "models/base")
