@@ -213,7 +213,9 @@ failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
   if (const file_tally& made = report.left.results; made.count > 0)
     text += "; skipped " + made.first.front()
             + (made.count == 1 ? "" : " and others")
-            + ", which a run has written: its results are not read as text";
+            + ", which a run has written or which is of a model: such files "
+              "are not read "
+              "as text";
   return {text + ")"};
 }
 
@@ -260,7 +262,9 @@ encode_texts(std::vector<text_file> texts, const corpus_options& options) {
   if (options.vocab_size < by.id_count())
     return failure{"the tokenizer has " + std::to_string(by.id_count())
                    + " ids, the model's vocab_size is "
-                   + std::to_string(options.vocab_size)};
+                   + std::to_string(options.vocab_size)
+                   + ": its weights have no row for the tokens that were added "
+                     "(in transformers: resize_token_embeddings)"};
   std::uint64_t all_bytes = 0;
   for (const text_file& file : texts)
     for (const document& d : file.documents)

@@ -43,7 +43,8 @@ inline constexpr std::size_t corpus_path_bytes_max = 4096;
 inline constexpr std::size_t jsonl_line_bytes_max = 64u << 20;
 
 /// A program that writes a run's results to a folder locks this file in it: what
-/// the run writes there (result_names.hpp) is no text. Other files there are.
+/// the run writes there (result_names.hpp) is no text, nor is what a model has in a
+/// folder with its weights. Other files there are.
 inline constexpr char results_lock[] = "run.lock";
 
 /// A file that was found: its path, and its name in the corpus.

@@ -1,6 +1,7 @@
 // runtime/model/data/find_files.cpp -- files, folders and globs as a list of files.
 #include "runtime/model/data/documents.hpp"
 #include "runtime/model/data/result_names.hpp"
+#include "runtime/model/files/safetensors.hpp" // no_weights
 
 #include <glob.h>
 #include <unistd.h>
@@ -23,13 +24,17 @@ status too_many(const std::string& path) {
                  + " files"};
 }
 
-/// Whether a run has written `path`, which lies in its folder of results.
+/// Whether `path` belongs to a model, or was written by a run: it lies in the folder of
+/// one.
 bool is_result(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name != results_lock && !is_result_name(name))
     return false;
+  const fs::path folder = path.parent_path();
   std::error_code ignored;
-  return fs::exists(path.parent_path() / results_lock, ignored);
+  return fs::exists(folder / results_lock, ignored)
+         || (fs::exists(folder / "config.json", ignored)
+             && no_weights(folder).empty());
 }
 
 /// What was found, and what was left out.
