@@ -143,9 +143,11 @@ conversation::set(const std::string& name, const std::string& value) {
     return failure{name + " is '" + core::shown(value) + "', must be "
                    + s.bounds};
   }
+  const std::string meant = core::did_you_mean(name, names);
   return failure{"there is no setting '" + core::shown(name) + "'"
-                 + core::did_you_mean(name, names)
-                 + "; there are temperature, top_p, max_tokens and seed"};
+                 + (meant.empty()
+                      ? "; there are temperature, top_p, max_tokens and seed"
+                      : meant)};
 }
 
 std::string conversation::settings_text() const {

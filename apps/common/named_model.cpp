@@ -26,9 +26,12 @@ std::string hub_repository(const fs::path& model) {
 
 model::result<fs::path>
 local_model(const fs::path& model, const download_terms& terms) {
-  const auto name = hub::parse_name(model.string());
-  if (!name || is_here(model))
+  if (model.empty() || is_here(model))
     return model;
+  const auto name = hub::parse_name(model.string());
+  if (!name)
+    return model::failure{"there is no file or folder "
+                          + core::shown(model.string())};
   const auto settings = hub::read_settings(std::getenv);
   if (!settings)
     return settings.why();

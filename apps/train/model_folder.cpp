@@ -6,7 +6,6 @@
 #include "apps/train/follow.hpp"
 #include "apps/train/run_record.hpp"
 #include "apps/transfer/model_export.hpp"
-#include "runtime/core/text/shown.hpp"
 #include "runtime/files/temporary_folder.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/identity/stale_files.hpp"
@@ -154,9 +153,6 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
     return found.why();
   const std::filesystem::path& folder = *found;
   std::error_code error;
-  if (!std::filesystem::exists(folder, error) && !error)
-    return model::failure{"there is no file or folder "
-                          + core::shown(folder.string())};
   if (model::gguf::is_file(folder))
     return unpacked(folder, terms.goes_on);
   auto all = checkpoints(folder);

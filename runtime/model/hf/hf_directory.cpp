@@ -111,7 +111,9 @@ tokenizer_for(const fs::path& directory, std::size_t vocab_size) {
   if (vocab_size < (*found)->id_count())
     return failure{"the tokenizer has " + std::to_string((*found)->id_count())
                    + " ids, the model's vocab_size is "
-                   + std::to_string(vocab_size)};
+                   + std::to_string(vocab_size)
+                   + ": its weights have no row for the tokens that were added "
+                     "(in transformers: resize_token_embeddings)"};
   return **std::move(found);
 }
 
