@@ -227,7 +227,7 @@ MISTAKES = {
 # not there, the exit code is 1.
 OTHER_FILES = {
     "a model that is not there": ('[model]\npath = "nowhere"', "model.path",
-                                  "nowhere", "No such file"),
+                                  "nowhere", "no file or folder"),
     "a model without config.json": ('[model]\npath = "empty"', "model.path",
                                     "config.json"),
     "a model that is a file": ('[model]\npath = "file"', "model.path",
