@@ -84,9 +84,9 @@ public:
     if (run_.model.wants_dropout)
       out_->say("notice", "the model's dropout is taken as 0");
     if (auto whole = check_origin(); !whole)
-      return fail(whole.message());
+      return fail(whole.message(), code_now());
     if (auto sent = submit(); !sent)
-      return fail(sent.message());
+      return fail(sent.message(), code_now());
     if (o_.detach)
       return detach();
     return follow();
@@ -94,6 +94,8 @@ public:
   bool interrupted() const { return interrupts_.seen(); }
 
 private:
+  int code_now() { return interrupted() ? exit_interrupted : exit_failed; }
+
   /// Decides all about --out that does not depend on the text. A run that
   /// others will watch has no folder yet, unless it goes on in one.
   model::status open_folder() {

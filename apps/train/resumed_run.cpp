@@ -21,7 +21,9 @@ using model::failure;
 model::status take_folder(train_options& o) {
   std::error_code error;
   const fs::path folder = o.run.run_file;
-  if (o.resume && !folder.empty() && !fs::exists(folder, error))
+  if (folder.empty())
+    return model::done{};
+  if (o.resume && !fs::exists(folder, error))
     return failure{"--resume: there is no " + folder.string()
                    + ": name the folder of the run, or a run file"};
   if (!o.resume && fs::exists(folder / record_name, error))

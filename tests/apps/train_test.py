@@ -139,6 +139,18 @@ class Train(World):
         self.refuse(2, "train", "base", "--data", "text",
                     names=["`shoal train --model.path base --data"])
 
+    # It took the folder that a user is in for the run, whose name was empty.
+    def test_a_new_run_begins_in_the_folder_of_another(self):
+        self.train("out")
+        done = subprocess.run(
+            [self.program, "train", "--data", "../text", "--out", "../new",
+             "--model.hidden_size", "32", "--model.num_hidden_layers", "1",
+             "--training.seq_len", "32", "--training.steps", "1"],
+            cwd=self.folder / "out", env=self.env, capture_output=True,
+            text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "new/model.safetensors").exists())
+
     # The model's own files were learnt, and only their number told of it.
     def test_a_model_beside_the_text_is_no_text(self):
         self.succeed("init", self.tiny_run(), "--out", "text/base")
