@@ -2,8 +2,8 @@
 // to files.
 //
 // On a terminal one line that is rewritten (step, loss, tokens/s, time left; fewer
-// figures where it is narrow), with permanent lines for views, evaluations and notices; otherwise plain
-// lines; with --json only JSON, one line for each event. A folder set by
+// figures where it is narrow), with permanent lines for views, evaluations and notices;
+// otherwise plain lines; with --json only JSON, one line for each event. A folder set by
 // write_to() gets metrics.jsonl and TensorBoard event files.
 //
 // Threads: one, except for aside().
