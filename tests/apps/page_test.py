@@ -260,7 +260,7 @@ class Page(PageWorld):
         b.until(f"{row}.textContent.includes('cancelled')")
         job = json.loads(self.succeed("jobs", "--json", "--name", "one"))[0]
         self.assertEqual((job["name"], job["state"]), ("fish", "cancelled"))
-        self.a_node_that_only_shows_jobs(at["three"])
+        self.only_shows(at["three"], "jobs", "submit", "cancel")
 
     def the_curves_come(self, b):
         b.click("#tab-training")
@@ -331,7 +331,7 @@ class Page(PageWorld):
         b.until(f"{rows}.length === 1")
         b.click("#tab-chat")
         b.until("document.getElementById('model').value === 'small'")
-        self.a_node_that_only_shows_models(at["three"])
+        self.only_shows(at["three"], "models", "load", "unload")
 
     def loads_are_cancelled(self, b, result):
         self.load(b, "org/slow")
@@ -384,19 +384,13 @@ class Page(PageWorld):
         self.assertRegex(table, rf"{stages[0]} +{stages[1]}  .*tiny")
         self.visit(at["one"], "#models")
 
-    def a_node_that_only_shows_models(self, at):
-        b = self.visit(at, "#models")
-        b.until("document.getElementById('models').rows.length === 1")
-        b.until("document.getElementById('load-off').innerText.includes('--http-jobs')"
-                " && document.getElementById('load-form').hidden")
-        self.assertIsNone(b.js("return document.querySelector('[data-unload]')"))
-
-    def a_node_that_only_shows_jobs(self, at):
-        b = self.visit(at, "#jobs")
-        b.until("document.getElementById('submit-off').innerText.includes('--http-jobs')"
-                " && document.getElementById('submit-form').hidden")
-        self.assertGreater(b.js("return document.getElementById('jobs').rows.length"), 0)
-        self.assertIsNone(b.js("return document.querySelector('[data-cancel]')"))
+    def only_shows(self, at, rows, form, button):
+        b = self.visit(at, f"#{rows}")
+        b.until(f"document.getElementById('{rows}').rows.length === 1")
+        off = f"document.getElementById('{form}-off')"
+        b.until(f"!{off}.hidden && {off}.innerText.includes('--http-jobs')")
+        self.assertTrue(b.js(f"return document.getElementById('{form}-form').hidden"))
+        self.assertIsNone(b.js(f"return document.querySelector('[data-{button}]')"))
 
     # ---- what is shown
 
