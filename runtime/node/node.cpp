@@ -449,8 +449,7 @@ bool node::impl::is_needed() {
 /// From the outside to the inside: no part is called after its end.
 void node::impl::end_parts() {
   if (wiring_)
-    for (const auto& [name, actor] : wiring_->take_actors())
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    wiring_->end_actors();
   if (pulse_)
     caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
   if (membership_)

@@ -149,9 +149,9 @@ public:
   /// The actor of a role, or the one bound to an address; null if there is
   /// none.
   caf::actor find(const std::string& role) const { return actors_.find(role); }
-  /// Returns the actors of roles, to end them. No message reaches them
-  /// afterwards.
-  std::map<std::string, caf::actor> take_actors() { return actors_.take_all(); }
+  /// Ends the actors of roles, also those that adopt() would make later. No
+  /// message reaches them afterwards.
+  void end_actors() { actors_.end_all(); }
   /// From now on nothing that actors do has an effect, as after a kill.
   void close() { closed_ = true; }
 

@@ -154,8 +154,7 @@ public:
 
   /// Its actors end; what they still post reaches nobody.
   void stop() {
-    for (const auto& [name, actor] : wiring_->take_actors())
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    wiring_->end_actors();
     wiring_->close();
     alive_ = false;
     links_.die();

@@ -1,8 +1,8 @@
 // runtime/node/state/role_actors.hpp -- the actors of this node by name: one
 // for each role of its table, and those of placed roles at their addresses.
 //
-// Threads: any. The node owns the actors until take_all(), except placed ones,
-// which belong to their supervisor, which binds and unbinds them.
+// Threads: any. The node owns the actors, except placed ones, which belong to
+// their supervisor, which binds and unbinds them.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -17,7 +17,7 @@ namespace shoal::runtime {
 
 class role_actors {
 public:
-  /// Makes the actor of every role; once.
+  /// Makes the actor of every role; once. After end_all(): none.
   void
   start(const role_table& roles, caf::actor_system& system, context& world);
   void bind(const std::string& address, caf::actor actor); ///< null: unbinds
@@ -25,11 +25,15 @@ public:
   caf::actor find(const std::string& name) const;
   /// The actors of roles.
   std::map<std::string, caf::actor> all() const;
-  /// The same; drops all.
-  std::map<std::string, caf::actor> take_all();
+  /// Tells each of them to end, also those that start() is just making: the
+  /// actor system would wait for them. No name finds an actor from now on.
+  void end_all();
 
 private:
+  bool ended() const;
+
   mutable std::mutex mutex_; ///< guards what follows
+  bool ended_ = false;
   std::map<std::string, caf::actor> actors_;
   std::map<std::string, caf::actor> bound_;
 };

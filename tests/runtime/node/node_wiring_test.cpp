@@ -125,8 +125,12 @@ struct world {
     BOOST_REQUIRE(scheduler);
     for (const char* role : {"supervisor", "gateway", "mine"})
       roles[role] = [this, role](caf::actor_system& s, runtime::context& c) {
-        return s.spawn(listen, &c, &of[role]);
+        if (on_make)
+          on_make();
+        kept.push_back(s.spawn(listen, &c, &of[role]));
+        return kept.back();
       };
+    running_before = system->registry().running();
     runtime::node_parts p;
     p.self = self;
     p.system = system.get();
@@ -135,9 +139,9 @@ struct world {
     node = std::make_unique<runtime::node_wiring>(p, ports, ports);
   }
   ~world() {
-    for (const auto& [name, actor] : node->take_actors())
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    node->end_actors();
     run();
+    kept.clear();
     system.reset();
   }
   void run() { scheduler->run(); }
@@ -169,7 +173,11 @@ struct world {
   caf::actor_system_config config;
   std::unique_ptr<caf::actor_system> system;
   caf::scheduler::test_coordinator* scheduler = nullptr;
+  std::size_t running_before = 0;  ///< actors of the system itself
   std::map<std::string, heard> of; ///< by role
+  /// Actors of roles: held, they live on until they are told to end.
+  std::vector<caf::actor> kept;
+  std::function<void()> on_make;
   runtime::role_table roles;
   fake_exchange exchange;
   watched_ports ports;
@@ -189,6 +197,32 @@ BOOST_AUTO_TEST_CASE(the_first_view_starts_the_actors_of_roles) {
   BOOST_TEST((w.node->find("mine") == first));
   BOOST_TEST(w.of["mine"].views.size() == 2u);
   BOOST_TEST(w.of["supervisor"].views.size() == 2u);
+}
+
+// A revoked node ends while it adopts the view that says so, its first one.
+BOOST_AUTO_TEST_CASE(a_node_that_ends_in_its_first_view_makes_no_actors) {
+  world w;
+  w.ports.on_adopting = [&] { w.node->end_actors(); };
+  w.adopt({1});
+  BOOST_TEST(!w.node->find("mine"));
+  BOOST_TEST(w.kept.empty());
+}
+
+BOOST_AUTO_TEST_CASE(actors_that_are_made_while_the_node_ends_end) {
+  world w;
+  w.on_make = [&] { w.node->end_actors(); };
+  w.adopt({1});
+  BOOST_TEST(!w.node->find("mine"));
+  BOOST_TEST(w.kept.size() == 3u); // the others, too, as they were begun
+  BOOST_TEST(w.system->registry().running() == w.running_before);
+}
+
+BOOST_AUTO_TEST_CASE(actors_end_with_the_node) {
+  world w;
+  w.adopt({1});
+  w.node->end_actors();
+  w.run();
+  BOOST_TEST(w.system->registry().running() == w.running_before);
 }
 
 BOOST_AUTO_TEST_CASE(actors_find_the_view_that_they_are_told_of) { // W-1

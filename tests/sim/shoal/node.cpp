@@ -120,8 +120,7 @@ sim_node::~sim_node() {
   device_->close();
   reductions_->close();
   disk_->close();
-  for (const auto& [name, actor] : wiring_->take_actors())
-    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  wiring_->end_actors();
   while (scheduler_->try_run_once()) {
   }
   scheduler_->clock().cancel_all(); // a timer keeps its actor alive
