@@ -163,14 +163,16 @@ std::string completion::text_of(core::token_id id) const {
 }
 
 /// A token as it stands in a list, where no two may be alike: by its bytes, else
-/// by its text, or by its id, as in vLLM's server, if it is a part of a character
-/// or has no text.
+/// by its text, which for a special token such as "</s>" is its name, or by its
+/// id, as in vLLM's server, if it is a part of a character or has no text.
 std::string completion::name_of(core::token_id id) const {
   if (by_ && !by_->file())
     if (std::string bytes = model::byte_tokenizer().bytes({&id, 1});
         !bytes.empty())
       return openai::token_text(bytes);
   std::string text = text_of(id);
+  if (text.empty() && by_ && by_->file())
+    text = by_->file()->decode({&id, 1}, false);
   if (text.empty() || text.find(core::replacement_character) != text.npos)
     return "token_id:" + std::to_string(id);
   return text;

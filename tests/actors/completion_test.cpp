@@ -179,6 +179,15 @@ BOOST_AUTO_TEST_CASE(special_tokens_are_told_if_asked_for) {
   }
 }
 
+/// They have no text, but a name.
+BOOST_AUTO_TEST_CASE(special_tokens_are_named_in_lists_of_chances) {
+  answer a(R"(, "logprobs": 0)", with_special_token());
+  a.take('a');
+  a.take(256, true);
+  BOOST_TEST(a.got(R"("tokens":["a","<pad>"])"));
+  BOOST_TEST(!a.got("token_id:"));
+}
+
 BOOST_AUTO_TEST_CASE(the_first_call_ends_the_text_if_asked_for) {
   for (const bool several : {true, false}) {
     auto chat = openai::parse_chat(
