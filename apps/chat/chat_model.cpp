@@ -4,6 +4,7 @@
 #include "apps/chat/chat_answer.hpp"   // error_in
 #include "apps/common/named_model.hpp" // hub_repository
 #include "apps/remote/remote.hpp"
+#include "apps/remote/status_text.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -139,8 +140,7 @@ model::status chat_model::find_at_node() {
   const auto status = status_of(node);
   if (!status)
     return status.why();
-  const std::string address =
-    status->contains("http") ? text_of(*status, "http") : "";
+  const std::string address = http_address(*status);
   if (address.empty())
     return failure{"the node at " + node.where()
                    + " has no address for clients of models (--http off): ask "

@@ -15,9 +15,7 @@
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
-#include "runtime/discovery/own_addresses.hpp"
 #include "runtime/files/json.hpp"
-#include "runtime/host/ip_address.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 #include <algorithm>
@@ -33,16 +31,6 @@ namespace {
 /// 0.2 s, so it has had some if it has not asked for a second.
 constexpr std::chrono::seconds room_said_after{10};
 constexpr std::chrono::seconds room_asked_within{1};
-
-/// For clients, also of other machines: no client can use 0.0.0.0.
-std::string usable(const std::string& listener) {
-  for (const std::string& each : runtime::reachable_addresses(listener)) {
-    const auto ip = runtime::parse_ip(runtime::host_of(each));
-    if (!ip || !runtime::is_link_local(ip->address)) // a URL has no interface
-      return each;
-  }
-  return listener;
-}
 
 } // namespace
 
@@ -258,8 +246,7 @@ model_submission::submit(runtime::client& client,
   if (const auto status = parse_status(text)) {
     if (const std::string why = no_quorum_text(*status); !why.empty())
       host_.say(why + ". Waiting for a quorum");
-    if (status->contains("http"))
-      endpoint_ = usable(text_of(*status, "http"));
+    endpoint_ = http_address(*status);
     running = running_jobs(*status);
   }
   name_ = served_name(o_, usual_name);
