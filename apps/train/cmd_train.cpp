@@ -196,12 +196,13 @@ private:
     auto whole = resumed_ ? resumed_->check_models(watch_work())
                           : check_model(from, watch_work());
     say_unused(*out_, from);
-    if (whole || resumed_ || interrupts_.seen())
+    if (interrupts_.seen())
+      return failure{"interrupted"};
+    if (whole || resumed_)
       return whole;
-    return failure{"model.path: " + whole.message()
-                   + (model::no_weights(from).empty()
-                        ? "; if its files are damaged, get them again"
-                        : "")};
+    const bool there = model::no_weights(from).empty();
+    const char* way = there ? "; if its files are damaged, get them again" : "";
+    return failure{"model.path: " + whole.message() + way};
   }
 
   /// The text as tokens; the tokenizer is first trained if requested, or taken
@@ -374,18 +375,13 @@ private:
       stop_.ask(now);
     const auto seconds =
       std::chrono::ceil<std::chrono::seconds>(stop_.patience()).count();
-    switch (stop_.next(now)) {
-    case orderly_stop::action::end_at_once:
+    const auto next = stop_.next(now);
+    if (next == orderly_stop::action::end_at_once) {
       std::cerr << "shoal: no step has ended for " << seconds
                 << " s: the job ends at once, without a checkpoint\n";
       ask_to_stop(false);
-      return false;
-    case orderly_stop::action::give_up:
-      return true;
-    case orderly_stop::action::none:
-      break;
     }
-    return false;
+    return next == orderly_stop::action::give_up;
   }
 
   int follow() {

@@ -279,7 +279,7 @@ status out_folder::decide_resume() {
     return failure{"--resume: this is not the run in " + path().string() + ": "
                    + refused + ". Restore the old values, or " + new_run};
   if (const auto told = to_text(all, change_kind::told); !told.empty())
-    notices_.push_back("continuing with changed values: " + told);
+    notices_.push_back("changed since the run began: " + told);
   const auto steps = std::ranges::find(all, "training.steps", &run_change::key);
   if (steps != all.end() && request_.run.lr_total_steps < 0)
     notices_.push_back("the learning rate decays until the new last step, "
