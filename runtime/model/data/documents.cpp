@@ -4,6 +4,7 @@
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/json.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -211,24 +212,37 @@ private:
   }
 
   failure bad_lines() const {
-    if (bad_lines_ <= bad_lines_named_max)
-      return failure{named_};
-    const std::size_t more = bad_lines_ - bad_lines_named_max;
-    return failure{named_ + "\nand " + std::to_string(more) + " more "
-                   + (more == 1 ? "line" : "lines") + " of " + file_.path};
+    std::string text = named_;
+    if (bad_lines_ > bad_lines_named_max) {
+      const std::size_t more = bad_lines_ - bad_lines_named_max;
+      text += "\nand " + std::to_string(more) + " more "
+              + (more == 1 ? "line" : "lines") + " of " + file_.path;
+    }
+    for (const std::string& each : advice_)
+      text += (bad_lines_ == 1 ? ": " : "\n") + each;
+    return failure{text};
   }
+
+  /// A line that is refused. @param advice  said once, after all such lines
+  failure bad(std::string what, const char* advice) {
+    if (std::ranges::find(advice_, advice) == advice_.end())
+      advice_.emplace_back(advice);
+    return failure{std::move(what)};
+  }
+
+  static constexpr const char* line_form =
+    "each line of a .jsonl file must be an object such as {\"text\": \"...\"} "
+    "or "
+    "{\"input_ids\": [...]}";
 
   status read_line(std::string_view line, document& d) {
     d.where = where(number_);
     if (!core::is_utf8(line))
-      return failure{d.where
-                     + ": is not valid UTF-8, as JSON must be: convert "
-                       "the file (`iconv -f latin1 -t utf8`)"};
+      return bad(d.where + ": is not valid UTF-8, as JSON must be",
+                 "convert the file (`iconv -f latin1 -t utf8`)");
     auto object = parse_json_object(line, d.where);
     if (!object)
-      return failure{object.message()
-                     + ": each line of a .jsonl file must be an object such "
-                       "as {\"text\": \"...\"}"};
+      return bad(object.message(), line_form);
     masked_ = masked_ || std::ranges::any_of(mask_names, [&](const char* name) {
                 return object->contains(name);
               });
@@ -237,19 +251,17 @@ private:
     }
     const auto text = object->find("text");
     if (text == object->end() && object->contains("messages"))
-      return failure{d.where
-                     + ": has \"messages\": chat templates are not supported "
-                       "yet. Write each conversation as one {\"text\": "
-                       "\"...\"}, with the marks that the model expects "
-                       "around each turn, or as {\"input_ids\": [...]}"};
+      return bad(d.where + ": has \"messages\"",
+                 "chat templates are not supported yet: write each "
+                 "conversation as one {\"text\": \"...\"}, with the marks that "
+                 "the model expects around each turn, or as {\"input_ids\": "
+                 "[...]}");
     if (text == object->end() || !text->is_string())
-      return failure{d.where
-                     + (text == object->end() ? ": has no \"text\""
-                                              : ": \"text\" is " + shown(*text)
-                                                  + ", must be a string")
-                     + ": each line of a .jsonl file "
-                       "must be an object such as {\"text\": "
-                       "\"...\"} or {\"input_ids\": [...]}"};
+      return bad(d.where
+                   + (text == object->end() ? ": has no \"text\""
+                                            : ": \"text\" is " + shown(*text)
+                                                + ", must be a string"),
+                 line_form);
     d.text = std::move(text->get_ref<std::string&>());
     d.ends = true;
     return done{};
@@ -279,6 +291,8 @@ private:
   std::size_t bad_lines_ = 0;
   bool masked_ = false; ///< a line has one of mask_names
   std::string named_;   ///< why the first invalid lines are no documents
+  /// How such lines should be; each once.
+  std::vector<std::string> advice_;
 };
 
 /// A file that was named itself is required; any other is counted.
