@@ -2,6 +2,7 @@
 #include "apps/submit/run_file.hpp"
 
 #include "apps/common/toml_file.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/exit_codes.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -86,6 +87,17 @@ model::status put_flags(const run_options& o, json& all) {
   return model::done{};
 }
 
+/// A user may have named texts where a run file belongs.
+std::string may_be_text(const run_options& o) {
+  std::error_code error;
+  if (o.run_text || o.run_file.extension() == ".toml"
+      || !std::filesystem::exists(o.run_file, error))
+    return {};
+  return "; a run file is TOML (`shoal train --example` prints one): if these "
+         "are texts to learn, give --data "
+         + shell_word(o.run_file.string());
+}
+
 model::result<json> merged(const run_options& o) {
   json all = json::object();
   if (!o.run_file.empty()) {
@@ -99,7 +111,7 @@ model::result<json> merged(const run_options& o) {
         return read.why();
       all = std::move(*read);
     } catch (const toml_error& e) {
-      return failure{e.text};
+      return failure{e.text + may_be_text(o)};
     }
     // The file alone first, so that an error names the file and not a flag.
     if (auto alone =

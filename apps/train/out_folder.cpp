@@ -105,8 +105,10 @@ std::error_code make(const fs::path& folder, std::vector<fs::path>& made) {
     return error;
   if (::mkdir(folder.c_str(), 0777) == 0)
     made.push_back(folder);
-  else if (errno != EEXIST || !fs::is_directory(folder))
+  else if (errno != EEXIST)
     return posix::last_error();
+  else if (!fs::is_directory(folder))
+    return std::make_error_code(std::errc::not_a_directory);
   return {};
 }
 

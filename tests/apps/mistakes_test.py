@@ -1,6 +1,7 @@
 # tests/apps/mistakes_test.py -- what is given wrongly, and the line that says so:
 # files that are not what their names say, options that do not go together.
 import json
+import shlex
 import signal
 import subprocess
 
@@ -106,6 +107,19 @@ class Mistakes(World):
                         names=["lines.jsonl:2: \"text\" is 5, must be a "
                                "string", "lines.jsonl:3: \"text\" is null",
                                "lines.jsonl:4: has no \"text\""])
+        said = self.refuse(1, "eval", "m", "--data", "lines.jsonl", names=[])
+        self.assertEqual(said.count("each line of a .jsonl"), 1)
+
+    def test_text_where_a_run_file_belongs(self):
+        self.write("text/a b.jsonl", '{"text": "good"}\n')
+        for given in ("text", "text/a b.jsonl"):
+            self.refuse(2, "train", given, "--out", "m", names=[
+                given + ":", "; a run file is TOML", f"--data {shlex.quote(given)}"])
+        run = self.tiny_run()
+        for run in (run, "none.toml"):
+            said = self.refuse(1, "train", run, "--out", "text/a b.jsonl/m",
+                               "--data", "text", names=[])
+            self.assertNotIn("TOML", said)
 
     def test_a_vocabulary_is_of_a_tokenizer_that_is_trained(self):
         data = self.write_text_files()
