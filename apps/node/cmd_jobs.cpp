@@ -196,14 +196,12 @@ int run_cancel(const cancel_options& o) {
       return exit_done;
     }
     // What recover --force had made of it goes on in the shoal that was joined.
-    if (!state.empty() && text_of(*status, "id") != shoal) {
-      std::cout
-        << "job " << job.text
-        << " was asked to end in a shoal that its node has left since; in "
-           "the one that it has joined it goes on: `"
-        << command_line("cancel " + job.text, o.at) << "` ends it there, too\n";
-      return exit_done;
-    }
+    if (!state.empty() && text_of(*status, "id") != shoal)
+      return fail(
+        "job " + job.text
+        + " was asked to end in a shoal that its node has left since; "
+          "in the one that it has joined it goes on: `"
+        + command_line("cancel " + job.text, o.at) + "` ends it there, too");
     const auto now = std::chrono::steady_clock::now();
     if (!state.empty() && now - asked >= ask_again) {
       if (client.stop_job(job.id, !o.now))

@@ -5,6 +5,7 @@
 # the forced peer had missed (runtime/core/cluster/force.cpp).
 import os
 import signal
+import subprocess
 import sys
 
 from lifecycle_support import (Run, kill_together, log_of, run_scenarios,
@@ -82,6 +83,34 @@ def two_that_return_to_the_forced_shoal_join_it(cluster, folder):
 
 
 @scenario
+def a_cancel_that_waited_ends_nothing_in_the_forced_shoal(cluster, folder):
+    """It was asked in a shoal that has no quorum, and reaches none of it."""
+    together(cluster)
+    run = Run(cluster, folder, interval=10)
+    run.advance(15)
+    alone, waits, gone = cluster.peers
+    gone.kill()
+    os.kill(alone.pid(), signal.SIGSTOP)
+    wait_for(lambda: waits.status()["state"] == "waiting")
+    job = waits.status()["jobs"][0]["id"]
+    asks = cluster.spawn([cluster.shoal, "cancel", job, "--data-dir",
+                          str(cluster.mine)], waits.number,
+                         stderr=subprocess.PIPE)
+    assert "waiting for it. no quorum" in asks.stderr.readline()
+    os.kill(waits.pid(), signal.SIGSTOP)
+    os.kill(alone.pid(), signal.SIGCONT)
+    _, made = force(cluster, alone)
+    os.kill(waits.pid(), signal.SIGCONT)
+    said = asks.communicate(timeout=60)[1]
+    assert asks.returncode == 1, said
+    assert "in the one that it has joined it goes on" in said, said
+    gone.start()
+    gone.wait_ready()
+    assert cluster.wait_view(3)["id"] == made
+    run.advance(10)
+
+
+@scenario
 def a_peer_that_waits_brings_its_jobs_along(cluster, folder):
     together(cluster)
     alone, *others = cluster.peers
@@ -151,6 +180,7 @@ def a_half_that_went_on_asks_though_all_its_nodes_restarted(cluster, folder):
 
 for each in (a_quorum_that_returns_dissolves_into_the_forced_shoal,
              two_that_return_to_the_forced_shoal_join_it,
+             a_cancel_that_waited_ends_nothing_in_the_forced_shoal,
              a_peer_that_waits_brings_its_jobs_along,
              a_half_that_went_on_asks_though_all_its_nodes_restarted):
     each.peers = 3

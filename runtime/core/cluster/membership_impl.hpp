@@ -102,6 +102,7 @@ struct membership::impl {
   void refresh_seats();
   void refresh_cuts();
   void drop_settled();
+  void drop_ends();
   void drop_outdated();
   std::size_t rank() const;
   nanoseconds wishes_due() const;

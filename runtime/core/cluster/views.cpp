@@ -162,6 +162,8 @@ void impl::install(view v, bool seated_now) {
     say("expelled from the shoal at epoch " + std::to_string(view_.number)
         + "; asking to be admitted again");
   wishes_.merge.reset();
+  if (view_.shoal != before.shoal)
+    drop_ends();
   drop_outdated();
   if (view_.shoal != before.shoal && seated_)
     bring_jobs(before);
@@ -169,6 +171,15 @@ void impl::install(view v, bool seated_now) {
   retry_at_ = 0;
   detector_.beat_now();
   update_phase();
+}
+
+/// Drops wishes that a job ends: it may go on in the shoal that was joined, which
+/// nobody has asked.
+void impl::drop_ends() {
+  std::erase_if(wishes_.changes, [](const cluster::wish& w) {
+    return w.what.kind == change_kind::drain_job
+           || w.what.kind == change_kind::end_job;
+  });
 }
 
 /// Drops wishes of ours for places that islands no longer have: no view would

@@ -160,7 +160,9 @@ struct stop_waiting {};
 struct blobs_held {};
 /// The job is to stop after the step in progress, as a user asked: the view says
 /// so, or this peer was asked, or it is the last one and leaves.
-struct drain {};
+struct drain {
+  bool wanted = true; ///< false: it was, in a shoal that this peer has left
+};
 struct received {
   peer_id from{};
   job_message message;

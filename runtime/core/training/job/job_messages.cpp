@@ -97,8 +97,8 @@ void job_core::tell(const std::vector<peer_id>& whom, const job_message& m) {
   send_to(whom, config_.self, m, out_);
 }
 
-void job_core::on(const job_event::drain&) {
-  drain_ = true;
+void job_core::on(const job_event::drain& e) {
+  drain_ = e.wanted;
 }
 
 void job_core::on(const job_event::blobs_held&) {

@@ -88,6 +88,23 @@ BOOST_AUTO_TEST_CASE(a_peer_that_returns_alone_joins_the_new_shoal) {
   BOOST_TEST(all_in(made));
 }
 
+/// It was to end in the old shoal, which could not agree to that.
+BOOST_AUTO_TEST_CASE(a_job_that_was_to_end_goes_on_in_the_new_shoal) {
+  force_after_two_deaths();
+  begin(b);
+  run(500 * ms);
+  BOOST_REQUIRE((b.core->phase() == phase::waiting));
+  give(b, drain_job{5});
+  give(b, set_job_state{5, job_state::cancelled, 3});
+  link(a, b);
+  run(5000 * ms);
+  BOOST_REQUIRE(in(b, made));
+  const job_entry* j = find_job(b.core->current(), 5);
+  BOOST_REQUIRE(j != nullptr);
+  BOOST_TEST((j->state == job_state::running));
+  BOOST_TEST(!is_draining(*j));
+}
+
 BOOST_AUTO_TEST_CASE(two_that_return_together_join_though_they_are_a_quorum) {
   force_after_two_deaths();
   begin(b);

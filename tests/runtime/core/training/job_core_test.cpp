@@ -96,6 +96,17 @@ BOOST_AUTO_TEST_CASE(a_drain_stops_after_the_step_in_progress) {
   BOOST_TEST((all<act::finished>(out)[0].reason == stop_reason::drained));
 }
 
+BOOST_AUTO_TEST_CASE(a_drain_that_is_wanted_no_longer_stops_nothing) {
+  island_place a = make_place(1, 1);
+  job_core core = started(a, 1);
+  (void)core.step(ev::drain{}, 0);
+  (void)core.step(ev::drain{false}, 0);
+  (void)core.step(make_prepared(a, 1, 1, 1), 0);
+  auto out = core.step(ev::applied{1}, 0);
+  BOOST_TEST(all<act::finished>(out).empty());
+  BOOST_TEST(all<act::run_step>(out).size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(no_step_runs_before_the_data_is_here) {
   island_place a = make_place(1, 1);
   job_core core(make_config(1, 1));
