@@ -269,9 +269,13 @@ void job_actor::on_view(const job_view& m) {
   if (change.place) {
     remarks_.log_view(before.get(), *m.place, *change.place);
     remarks_.say_if_slow(*change.place);
+    remarks_.say_if_wider(*change.place);
   }
   change.former = here_.view->lapsed;
   change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
+  if (before && before->shoal != m.view->shoal)
+    feed(
+      event::drain{false}); // that shoal was asked to end the job, not this one
   feed(std::move(change));
   if (is_to_end()) {
     remarks_.say_that_it_ends();

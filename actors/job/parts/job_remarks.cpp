@@ -1,10 +1,12 @@
 // actors/job/parts/job_remarks.cpp -- writes a job's log, and sends notices.
 #include "actors/job/parts/job_remarks.hpp"
 
+#include "kernels/peaks.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/view_changes.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -132,6 +134,17 @@ void job_remarks::say_if_slow(const core::island_place& place) {
   if (!text.empty() && text != slow_said_)
     take(remark_of(here_.core->step_in_progress(), text));
   slow_said_ = std::move(text);
+}
+
+void job_remarks::say_if_wider(const core::island_place& place) {
+  if (runtime::factors_of(here_.run()) != kernels::factor_type::bf16
+      || !std::ranges::count(core::holdings(place).participants(), here_.self)
+      || !kernels::instruction_of(kernels::peak::bf16).empty()
+      || std::exchange(wider_said_, true))
+    return;
+  note_own(here_.core->step_in_progress(),
+           "the processor of " + name_of(here_.self)
+             + " has no products of bfloat16: it computes them in float32");
 }
 
 void job_remarks::log(runtime::job_event e) {

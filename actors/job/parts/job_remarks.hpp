@@ -56,6 +56,8 @@ public:
   void say_that_it_ends();
   /// Names the network that steps wait for, once for each.
   void say_if_slow(const core::island_place& place);
+  /// Says, once, if this peer computes in float32 instead of bfloat16.
+  void say_if_wider(const core::island_place& place);
   /// Logs another peer's notice.
   void take(const core::remark& r);
 
@@ -94,6 +96,7 @@ private:
   std::set<std::string> noted_;                ///< texts under this sub-plan
   std::map<core::peer_id, std::string> names_; ///< also of former members
   bool end_said_ = false;
+  bool wider_said_ = false;
   std::string slow_said_; ///< of the network that steps wait for
   unsigned ticks_ = 0;
 };
