@@ -126,6 +126,18 @@ private:
            || kinds_[i] == token_kind::unknown;
   }
 
+  /// Whether no token of the vocabulary has an id behind an added one. Then their
+  /// order gives the added ones their ids, else the vocabulary has to.
+  bool added_are_last() const {
+    bool added = false;
+    for (std::size_t i = 0; i < tokens_->size(); ++i)
+      if (is_added(i))
+        added = true;
+      else if (added && kinds_[i] != token_kind::unused)
+        return false;
+    return true;
+  }
+
   void add_added_tokens() {
     json all = json::array();
     for (std::size_t i = 0; i < tokens_->size(); ++i)
@@ -244,7 +256,7 @@ private:
     json all = json::array();
     for (const std::string_view m : **merges)
       all.push_back(m);
-    put_model(vocabulary(false), std::move(all), nullptr, false,
+    put_model(vocabulary(!added_are_last()), std::move(all), nullptr, false,
               rule->whole_words);
     return done{};
   }

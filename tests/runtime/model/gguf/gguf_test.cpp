@@ -171,6 +171,28 @@ BOOST_DATA_TEST_CASE(a_file_has_the_words_of_its_tokenizer,
   BOOST_TEST(tokens > 1000u);
 }
 
+/// As of SmolLM2, and of what Hugging Face's trainers make.
+BOOST_AUTO_TEST_CASE(special_tokens_may_come_first) {
+  std::string bytes = bytes_of("words_gpt2.gguf");
+  const std::string_view key = "tokenizer.ggml.token_type";
+  // Behind the key: the types of the value and of its items, and their number.
+  const std::size_t first = bytes.find(key) + key.size() + 4 + 4 + 8;
+  BOOST_REQUIRE(bytes[first] == 1);
+  bytes[first] = 3; // no normal token, but one that controls
+  const auto from = parsed(bytes);
+  BOOST_REQUIRE_MESSAGE(from, why(from));
+  const auto text = tokenizer_json(*from);
+  BOOST_REQUIRE_MESSAGE(text, why(text));
+  const auto made = model::text::hf_tokenizer::parse(*text);
+  BOOST_REQUIRE_MESSAGE(made, why(made));
+  BOOST_TEST(made->is_special(0));
+  const auto want = tests::golden_tokenizer("gpt2");
+  model::text::encoder is_it(*made), is_wanted(want);
+  const auto a = is_it.encode("of a token"), b = is_wanted.encode("of a token");
+  BOOST_REQUIRE(a && b);
+  BOOST_TEST(*a == *b, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_is_cut_anywhere_is_refused) {
   const std::string words = bytes_of("words_gpt2.gguf");
   for (std::size_t size = 0; size + 64 < words.size(); ++size)
