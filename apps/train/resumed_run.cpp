@@ -11,6 +11,7 @@
 #include "apps/transfer/model_export.hpp"
 #include "apps/transfer/model_upload.hpp" // check_model
 #include "runtime/model/files/checksums.hpp"
+#include "runtime/model/files/safetensors.hpp" // no_weights
 #include "runtime/model/hf/hf_directory.hpp"
 
 namespace shoal::apps {
@@ -120,13 +121,16 @@ model::status resumed_run::check_models(const model::watch& told) const {
   if (auto whole = check_model(from_, told); !whole)
     return failure{"--resume: " + whole.message()
                    + ": remove that checkpoint to go on from the one before"};
-  if (auto own = model::check_checksums(out_, actors::model_files, told); !own)
-    return failure{"--resume: the model in " + out_.string()
-                   + ", which this run is to replace, is not the one that it "
-                     "has left there: move its files elsewhere, or remove "
-                     "them ("
-                   + own.message() + ")"};
-  return model::done{};
+  const auto listed = checksums_of_model(out_);
+  const bool own =
+    listed && !listed->empty()
+      ? bool(model::check_checksums(out_, actors::model_files, told))
+      : model_step(out_) >= 0 || !model::no_weights(out_).empty();
+  if (own)
+    return model::done{};
+  return failure{"--resume: the model in " + out_.string()
+                 + ", which this run is to replace, is not the one that it has "
+                   "left there: move its files elsewhere, or remove them"};
 }
 
 model::status resumed_run::has_steps(const runtime::run_config& run) const {
@@ -153,10 +157,12 @@ resumed_run::publish(const runtime::run_config& run) const {
     out_folder::open(std::move(request)); // nobody else writes
   if (!folder)
     return folder.why();
-  if (auto made = export_model(from_, out_); !made)
-    return made.why();
+  const auto kept = export_model(from_, out_);
+  if (!kept)
+    return kept.why();
   return "the run has ended: its model, of step " + std::to_string(step_)
-         + ", is now in " + out_.string();
+         + ", is now in " + out_.string()
+         + (kept->empty() ? "" : ". " + kept_files_text(*kept, from_, out_));
 }
 
 fs::path resumed_run::tokenizer_of(const runtime::run_config& run) const {

@@ -127,12 +127,21 @@ class Train(World):
         model.unlink()  # the checkpoint has it, too
         model.write_bytes(mine)
         more = ["train", "out", "--resume", "--training.steps", 6]
-        self.refuse(1, *more, names=["out/model.safetensors", "is to replace",
-                                     "move its files elsewhere"])
-        self.assertEqual(model.read_bytes(), mine)
+        checksums = self.folder / "out/checksums.json"
+        for _ in ("listed", "as the file of a user who removed the list"):
+            said = self.refuse(1, *more, names=["the model in out, which this run "
+                                                "is to replace", "move its files"])
+            self.assertNotIn("remove checksums.json", said)
+            self.assertEqual(model.read_bytes(), mine)
+            checksums.unlink(missing_ok=True)
         model.rename(self.folder / "mine.safetensors")
-        self.succeed(*more)
+        template = self.write("out/chat_template.jinja", "mine")
+        said = self.succeed(*more)
+        self.assertIn("chat_template.jinja in out stays as it is", said)
+        self.assertEqual(template.read_text(), "mine")
         self.assertTrue(model.exists())
+        checksums.unlink()  # that model is of the run nevertheless
+        self.succeed(*more[:-1], 7)
 
     def test_the_folder_of_a_model_is_no_run_file(self):
         self.succeed("init", self.tiny_run(), "--out", "base")

@@ -76,11 +76,49 @@ BOOST_AUTO_TEST_CASE(a_single_file_takes_the_place_of_shards) {
           "tokenizer.json", "adapter_model.safetensors", "notes.txt"});
   BOOST_REQUIRE(export_model(f.checkpoint, f.out));
   BOOST_TEST((f.names()
-              == names{"config.json", "model.safetensors",
+              == names{"config.json", "model.safetensors", "tokenizer.json",
                        "adapter_model.safetensors", "notes.txt"}));
   std::string text;
   std::ifstream(f.out / "model.safetensors") >> text;
   BOOST_TEST(text == "checkpoint");
+}
+
+// They were replaced, or removed, without a word.
+BOOST_AUTO_TEST_CASE(what_a_user_has_changed_beside_the_weights_stays) {
+  folders f;
+  const fs::path former = f.top / "run" / "step-1",
+                 latest = f.top / "run/step-2";
+  for (const fs::path& step : {former, latest}) {
+    fs::create_directories(step);
+    f.fill(step, {"model.safetensors", "tokenizer.json"});
+    std::ofstream(step / "config.json") << "of the run";
+  }
+  std::ofstream(former / "generation_config.json") << "of the run";
+  const auto content = [&](const char* name) {
+    std::string text;
+    std::getline(std::ifstream(f.out / name), text);
+    return text;
+  };
+  auto kept = export_model(former, f.out);
+  BOOST_REQUIRE(kept);
+  BOOST_TEST(kept->empty());
+  // In place: the checkpoint does not change with it.
+  std::ofstream(f.out / "config.json") << "mine";
+  std::ofstream(f.out / "chat_template.jinja") << "mine";
+  kept = export_model(latest, f.out);
+  BOOST_REQUIRE(kept);
+  BOOST_TEST(
+    (*kept == std::vector<std::string>{"chat_template.jinja", "config.json"}));
+  BOOST_TEST(content("config.json") == "mine");
+  BOOST_TEST(content("chat_template.jinja") == "mine");
+  BOOST_TEST(content("tokenizer.json") == "step-2");
+  BOOST_TEST(content("model.safetensors") == "step-2");
+  BOOST_TEST((f.names()
+              == names{"config.json", "model.safetensors", "tokenizer.json",
+                       "chat_template.jinja"}));
+  std::string text;
+  std::getline(std::ifstream(former / "config.json"), text);
+  BOOST_TEST(text == "of the run");
 }
 
 // Both names were links to one file, so the first stayed.
