@@ -466,8 +466,9 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
                  : impl_->fail(
                    errc::no_node,
                    gone_node_text(
-                     before, std::chrono::ceil<std::chrono::seconds>(patience)
-                               .count()));
+                     before, impl_->refusing_,
+                     std::chrono::ceil<std::chrono::seconds>(patience)
+                       .count()));
       next = 0; // positions are those of one node
       watcher.moved();
       continue;

@@ -29,12 +29,19 @@ std::string lost_node_text(const std::string& lost, const other_nodes& others,
          + "; trying for " + std::to_string(seconds) + " s more";
 }
 
-std::string gone_node_text(const std::string& lost, std::int64_t seconds) {
+std::string
+gone_node_text(const std::string& lost,
+               const std::vector<std::string>& refusing, std::int64_t seconds) {
   const fs::path folder = lost;
   const std::string name = folder.filename().string();
   const char* again = "` and the other options that it had";
-  return "the node at " + lost + " is gone, and no node has answered for "
-         + std::to_string(seconds) + " s"
+  return "the node at " + lost + " is gone, and "
+         + (refusing.empty()
+              ? "no node has answered for " + std::to_string(seconds) + " s"
+              : "the nodes at " + joined(refusing)
+                  + " refuse this command's cluster key: name "
+                    "another --cluster-key FILE and --peer, or "
+                    "ask a node of this machine")
          + (!folder.is_absolute() ? std::string()
             : !is_by_name(folder)
               ? ": start it again with `shoal node --data-dir " + lost + again

@@ -33,8 +33,11 @@ struct other_nodes {
 std::string lost_node_text(const std::string& lost, const other_nodes& others,
                            std::int64_t seconds);
 
-/// The line about it when none has answered for `seconds`.
-std::string gone_node_text(const std::string& lost, std::int64_t seconds);
+/// The line about it when none has answered for `seconds`. @param refusing  as in
+/// other_nodes
+std::string
+gone_node_text(const std::string& lost,
+               const std::vector<std::string>& refusing, std::int64_t seconds);
 
 /// The text for the user: "no node answers in DIR: start one with ...".
 std::string no_node_text(const client_config& config, const failed_ways& ways);
