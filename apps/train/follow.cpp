@@ -412,10 +412,18 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
       wanted_digest_ = {}; // if it is told of again
     if (o.unwritten)
       unwritten_ = o;
+    const std::string step = std::to_string(o.asked.step);
+    const std::string why = o.why.empty() ? "a newer one was ready" : o.why;
+    std::error_code ignored;
+    const fs::path there = config_.folder / "checkpoint" / ("step-" + step);
     if (!trying_)
-      out_.say("notice", "checkpoint of step " + std::to_string(o.asked.step)
-                           + " is not in " + config_.folder.string() + ": "
-                           + (o.why.empty() ? "a newer one was ready" : o.why));
+      out_.say(
+        "notice",
+        "checkpoint of step " + step
+          + (fs::exists(there, ignored)
+               ? " was not fetched again, and stays in " + there.string() + ": "
+               : " is not in " + config_.folder.string() + ": ")
+          + why);
     return;
   }
   // Where it lies now: the folder may have been moved since it was asked for.
@@ -447,6 +455,8 @@ bool follower::save_model() {
   const auto saved = export_model(newest_, config_.folder);
   out_.say("notice", saved ? "model saved in " + config_.folder.string()
                            : saved.message());
+  if (saved && !saved->empty())
+    out_.say("notice", kept_files_text(*saved, newest_, config_.folder));
   return bool(saved);
 }
 

@@ -111,10 +111,11 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   auto failed = [&](const std::string& why) {
     if (in_place()) // else it is another's
       fs::remove_all(partial, ignored);
-    return outcome{w.checkpoint, {}, why};
+    return outcome{w.checkpoint, {}, stopping() ? "interrupted" : why};
   };
   auto unwritten = [&](const std::string& why) {
     outcome out = failed(why);
+    out.why = why;
     out.unwritten = true;
     return out;
   };
@@ -130,7 +131,7 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
       why);
   };
   if (stopping())
-    return failed("interrupted");
+    return failed({});
   std::string json;
   std::error_code error =
     get(w.checkpoint.digest, [&](std::span<const std::byte> bytes) {
