@@ -230,6 +230,17 @@ static std::string what_it_takes(const CLI::Option& option) {
   return value + " (" + meaning + ")";
 }
 
+/// Who has taken what may have been meant for the argument `name`: a flag of several
+/// values takes all words up to the next flag. Empty: nobody.
+static std::string
+taken_before(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* o : command.get_options())
+    if (!o->get_lnames().empty() && o->results().size() > 1)
+      return " ('" + core::shown(o->results().back()) + "' was taken by "
+             + o->get_name() + ": put " + name + " first)";
+  return {};
+}
+
 std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
   const bool valueless =
     error.get_exit_code() == int(CLI::ExitCodes::ArgumentMismatch);
@@ -252,7 +263,8 @@ std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
              + "; " + called + " --help` tells more";
     if (!valueless && text == name + " is required")
       return called + "` needs " + name + (flag ? " " : ": ")
-             + what_it_takes(*o) + "; " + called + " --help` tells more";
+             + what_it_takes(*o) + (flag ? "" : taken_before(command, name))
+             + "; " + called + " --help` tells more";
   }
   return {};
 }

@@ -70,6 +70,22 @@ failure not_utf8(const std::string& flag, const std::string& text) {
                    "a link to it"};
 }
 
+/// The last file of --data, if it is a run file and no other one is given: it stands
+/// where a user means it as such. Empty: none.
+std::string run_file_as_text(const run_options& o) {
+  std::error_code error;
+  if (!o.run_file.empty() || o.data.empty() || !o.data.back().ends_with(".toml")
+      || !std::filesystem::is_regular_file(o.data.back(), error))
+    return {};
+  try {
+    const auto run =
+      runtime::parse_run(toml_to_json(o.data.back()), o.data.back());
+    return run ? o.data.back() : std::string();
+  } catch (const toml_error&) {
+    return {};
+  }
+}
+
 /// Puts flags and variables over the present values.
 model::status put_flags(const run_options& o, json& all) {
   for (const auto& [name, text] : o.overrides) {
@@ -82,6 +98,11 @@ model::status put_flags(const run_options& o, json& all) {
   }
   if (auto fine = check_data(o.data); !fine)
     return fine.why();
+  if (const std::string file = run_file_as_text(o); !file.empty())
+    return failure{"--data takes all words up to the next option, and "
+                   + core::shown(file)
+                   + " is a run file: put it before --data (to learn its text, "
+                     "name the folder that it lies in)"};
   if (!o.data.empty())
     all["data"]["paths"] = o.data;
   return model::done{};
@@ -312,14 +333,15 @@ model::status
 enough_text(const runtime::run_config& run, const model::corpus& text) {
   if (text.train_size() > std::uint64_t(run.seq_len))
     return model::done{};
-  return failure{"only " + core::count_text(text.train_size(), "token")
-                 + " to train on, fewer than training.seq_len + 1 ("
-                 + std::to_string(run.seq_len + 1) + ")"
-                 + (text.validation_size() == 0
-                      ? ""
-                      : "; " + core::count_text(text.validation_size(), "token")
-                          + " are held out: --data.validation_permille 0 holds "
-                            "out none")};
+  const std::uint64_t held_out = text.validation_size();
+  const bool all_do = text.train_size() + held_out > std::uint64_t(run.seq_len);
+  return failure{
+    "only " + core::count_text(text.train_size(), "token")
+    + " to train on, fewer than training.seq_len + 1 ("
+    + std::to_string(run.seq_len + 1) + "); "
+    + (all_do ? "another " + std::to_string(held_out)
+                  + " are held out: --data.validation_permille 0 holds out none"
+              : "give more text, or a smaller --training.seq_len")};
 }
 
 model::result<std::vector<model::token_id>>

@@ -81,7 +81,7 @@ class Mistakes(World):
             config.unlink()
         said = self.refuse(1, "eval", "out", *text, names=[
             "out has a model's weights, but no config.json"])
-        self.assertNotIn("has not ended", said)
+        self.assertNotIn("has not reached", said)
         (self.folder / "out/model.safetensors").unlink()
         self.refuse(1, "eval", "out", *text, names=[
             "out has checkpoints, but no config.json"])
@@ -115,6 +115,12 @@ class Mistakes(World):
         for given in ("text", "text/a b.jsonl"):
             self.refuse(2, "train", given, "--out", "m", names=[
                 given + ":", "; a run file is TOML", f"--data {shlex.quote(given)}"])
+        run = self.tiny_run()
+        for command in (["train", "--out", "m"], ["plan"], ["init", "--out", "m"]):
+            self.refuse(2, *command, "--data", "text", run, names=[
+                "--data takes all words", f"{run} is a run file: put it before"])
+        self.refuse(2, "eval", "--data", "text", "model", "--chunks", 3, names=[
+            "('model' was taken by --data: put MODEL_DIR first)"])
         said = self.refuse(2, "train", "none.toml", "--out", "m")
         self.assertNotIn("TOML", said)
         self.refuse(1, "train", self.tiny_run(), "--out", "text/a b.jsonl/m",
