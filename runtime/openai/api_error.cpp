@@ -34,9 +34,11 @@ api_error invalid_api_key(std::string message) {
 
 api_error model_not_found(const std::string& model) {
   return {.status = 404,
-          .message = "the model "
-                     + model::shown(nlohmann::json(core::shown(model)))
-                     + " is not served here: see /v1/models",
+          .message = model.empty()
+                       ? "model is missing: name one of /v1/models"
+                       : "the model "
+                           + model::shown(nlohmann::json(core::shown(model)))
+                           + " is not served here: see /v1/models",
           .type = "invalid_request_error",
           .param = "model",
           .code = "model_not_found"};
