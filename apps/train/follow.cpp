@@ -289,8 +289,12 @@ void follower::bring_home(const job_event& end) {
                          ? not_fetched(*told_step_, config_.attach)
                        : newest_.empty() && !told_step_ && !unwritten_
                          ? "it was ended before it had a checkpoint"
-                         : "the model of step " + std::to_string(end.step)
-                             + " could not be saved");
+                       : newest_.empty() || unwritten_
+                         ? "the model of step " + std::to_string(end.step)
+                             + " could not be saved"
+                         : "the newest checkpoint is of step "
+                             + std::to_string(newest_step_)
+                             + ": what came after it is lost");
   else
     saved_ = save_model();
 }

@@ -183,7 +183,8 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
                         + " --resume` makes one): this is its last "
                           "checkpoint, "
                     : "the run in " + folder.string()
-                        + " has not ended: this is its newest checkpoint, ")
+                        + " has not reached its last step: this is its newest "
+                          "checkpoint, ")
               << all.back().second.string() << "\n";
     return all.back().second;
   }
