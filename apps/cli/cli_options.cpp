@@ -536,6 +536,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("init", "write a model with random weights");
   add_run(*c, set.init.run);
+  c->remove_option(c->get_option("--data")); // it reads no text
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
     ->type_name("DIR")
     ->required()

@@ -525,6 +525,11 @@ int run_init(const init_options& o) {
   auto run = load_run_without_text(o.run, &code);
   if (!run)
     return fail(run.message(), code);
+  if (run->data_tokenizer == "bpe")
+    return fail("data.tokenizer = \"bpe\" is trained on text, and `init` reads "
+                "none: `shoal train --tokenizer bpe` makes the tokenizer and a "
+                "model for it",
+                exit_usage);
   out_request request;
   request.folder = o.out;
   request.what = out_request::purpose::new_model;

@@ -116,11 +116,15 @@ class Mistakes(World):
             self.refuse(2, "train", given, "--out", "m", names=[
                 given + ":", "; a run file is TOML", f"--data {shlex.quote(given)}"])
         run = self.tiny_run()
-        for command in (["train", "--out", "m"], ["plan"], ["init", "--out", "m"]):
+        for command in (["train", "--out", "m"], ["plan"]):
             self.refuse(2, *command, "--data", "text", run, names=[
                 "--data takes all words", f"{run} is a run file: put it before"])
         self.refuse(2, "eval", "--data", "text", "model", "--chunks", 3, names=[
             "('model' was taken by --data: put MODEL_DIR first)"])
+        self.refuse(2, "init", run, "--out", "m", "--data", "text",
+                    names=["`shoal init` has no option --data"])
+        self.refuse(2, "init", run, "--out", "m", "--data.tokenizer", "bpe",
+                    names=["`init` reads none", "`shoal train --tokenizer bpe`"])
         said = self.refuse(2, "train", "none.toml", "--out", "m")
         self.assertNotIn("TOML", said)
         self.refuse(1, "train", self.tiny_run(), "--out", "text/a b.jsonl/m",
