@@ -317,7 +317,9 @@ private:
     talk_.clear();
     context_used_ = 0;
     context_known_ = true;
-    screen_.note("the conversation is forgotten");
+    screen_.note(talk_.settings().system.empty()
+                   ? "the conversation is forgotten"
+                   : "the conversation is forgotten; the /system text stays");
   }
 
   void retry() {

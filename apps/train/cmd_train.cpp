@@ -348,7 +348,8 @@ private:
       return fail(begun.message());
     out_->say("submitted",
               "job " + job_text() + " submitted to " + client_->where() + "; `"
-                + command_line("attach " + job_text(), o_.at, "DIR")
+                + command_line("attach " + job_text(), o_.at,
+                               o_.resume ? o_.out : fs::path("DIR"))
                 + "` fetches what it makes",
               job_text());
     return exit_done;
