@@ -12,6 +12,7 @@
 #include "apps/plan/view_file.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/remote/status_text.hpp"
 #include "apps/submit/job_name.hpp"
 #include "apps/submit/run_file.hpp"
 #include "runtime/control/client.hpp"
@@ -60,8 +61,12 @@ place running(const node_address& at) {
   if (client.connect() && says_which(at))
     throw std::runtime_error(client.text());
   if (!client.status(status))
-    if (const auto s = parse_status(status))
+    if (const auto s = parse_status(status)) {
+      if (const std::string why = no_quorum_text(*s); !why.empty())
+        std::cerr << "shoal: " << why
+                  << ". The plan takes all its peers as present\n";
       return {view_of(*s), "the shoal of node " + text_of(*s, "name")};
+    }
   return {alone(), "this machine alone (no node runs)"};
 }
 

@@ -92,6 +92,9 @@ def a_cancel_that_waited_ends_nothing_in_the_forced_shoal(cluster, folder):
     gone.kill()
     os.kill(alone.pid(), signal.SIGSTOP)
     wait_for(lambda: waits.status()["state"] == "waiting")
+    plan = cluster.run(["plan", "--data-dir", str(cluster.mine)], waits.number)
+    assert plan.returncode == 0, plan
+    assert "no quorum" in plan.stderr and "as present" in plan.stderr, plan
     job = waits.status()["jobs"][0]["id"]
     asks = cluster.spawn([cluster.shoal, "cancel", job, "--data-dir",
                           str(cluster.mine)], waits.number,

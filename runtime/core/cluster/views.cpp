@@ -176,9 +176,15 @@ void impl::install(view v, bool seated_now) {
 /// Drops wishes that a job ends: it may go on in the shoal that was joined, which
 /// nobody has asked.
 void impl::drop_ends() {
-  std::erase_if(wishes_.changes, [](const cluster::wish& w) {
-    return w.what.kind == change_kind::drain_job
-           || w.what.kind == change_kind::end_job;
+  std::erase_if(wishes_.changes, [this](const cluster::wish& w) {
+    const bool drains = w.what.kind == change_kind::drain_job;
+    const job_entry* job = find_job(view_, w.what.id);
+    if (drains && job != nullptr && job->state == job_state::running)
+      say("job " + job->name
+          + " was to end in the shoal that this peer has left; "
+            "in the one that it has joined it goes on: `shoal cancel` ends it "
+            "there");
+    return drains || w.what.kind == change_kind::end_job;
   });
 }
 

@@ -103,6 +103,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_was_to_end_goes_on_in_the_new_shoal) {
   BOOST_REQUIRE(j != nullptr);
   BOOST_TEST((j->state == job_state::running));
   BOOST_TEST(!is_draining(*j));
+  BOOST_TEST(said(b, "in the one that it has joined it goes on"));
 }
 
 BOOST_AUTO_TEST_CASE(two_that_return_together_join_though_they_are_a_quorum) {
