@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import threading
 import time
 
@@ -245,6 +246,28 @@ class Serve(Serving):
         self.refuse(1, "serve", "out", "--http", "127.0.0.1:0",
                     names=["out/model.safetensors"])
 
+    # It was ignored: no file in GGUF could be talked with.
+    def a_gguf_files_template_is_its_own(self, file):
+        key, text = b"tokenizer.chat_template", b"{{ messages[0].content }}"
+        text += b" " * (-(8 + len(key) + 4 + 8 + len(text)) % 32)
+        more = (struct.pack("<Q", len(key)) + key
+                + struct.pack("<IQ", 8, len(text)) + text)
+        data = bytearray(file.read_bytes())
+        data[16] += 1  # the number of keys
+        self.write("chat/tokenizer.json", "")
+        (self.folder / "chat/chat.gguf").write_bytes(data[:24] + more + data[24:])
+        self.succeed("init", self.tiny_run(), "--out", "bytes")
+        shutil.copy(self.folder / "bytes/tokenizer.json", self.folder / "chat")
+        process = self.start("serve", "chat/chat.gguf", "--http", "127.0.0.1:0")
+        line = process.wait_line(lambda line: " is served at http://" in line)
+        at = Endpoint(re.search(r"http://([^/ ]+)/v1", line)[1])
+        status, answer = at.post(
+            {"model": "chat", "max_tokens": 4, "temperature": 0, "messages": [
+                {"role": "user", "content": "fish"}]}, "/v1/chat/completions")
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(answer["usage"]["prompt_tokens"], 4 + len(text) - 25)
+        self.assertEqual(process.end(signal.SIGINT), 130)
+
     def test_a_gguf_file_is_served_as_its_directory(self):
         golden = pathlib.Path(__file__).parents[1] / "golden"
         file = golden / "gguf" / "tiny_llama.gguf"
@@ -268,6 +291,7 @@ class Serve(Serving):
                                   "prompt": [5, 6, 7], "temperature": 0})
         self.assertEqual(status, 200, answer)
         self.assertEqual(process.end(signal.SIGINT), 130)
+        self.a_gguf_files_template_is_its_own(file)
         cut = self.write("cut.gguf", "")
         (self.folder / "cut.gguf").write_bytes(file.read_bytes()[:-100])
         self.refuse(1, "serve", cut, names=["cut.gguf: tensor ", "truncated"])

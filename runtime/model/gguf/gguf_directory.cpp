@@ -3,6 +3,7 @@
 
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/file_piece.hpp"
+#include "runtime/files/json.hpp"
 #include "runtime/files/mapped_file.hpp"
 #include "runtime/model/files/safetensors_begin.hpp"
 #include "runtime/model/gguf/gguf_blocks.hpp"
@@ -133,28 +134,53 @@ write_weights(const fs::path& path, const source& from,
   return out.commit();
 }
 
+status copy_text(const fs::path& from, const fs::path& to) {
+  const auto text = read_file(from, tokenizer_bytes_max);
+  return text ? write_file(to, *text) : status(text.why());
+}
+
+/// What lies beside the file comes before what its keys say.
+status write_tokenizer_config(const fs::path& beside, const fs::path& into,
+                              const file& from) {
+  constexpr const char *config = "tokenizer_config.json",
+                       *chat = "chat_template.jinja";
+  std::error_code error;
+  const bool has_config = fs::exists(beside / "tokenizer.json", error)
+                          && fs::exists(beside / config, error);
+  if (status ok = has_config
+                    ? copy_text(beside / config, into / config)
+                    : write_file(into / config, tokenizer_config_json(from));
+      !ok)
+    return ok;
+  if (fs::exists(beside / chat, error))
+    return copy_text(beside / chat, into / chat);
+  if (!has_config || chat_template_of(from).empty())
+    return done{};
+  const auto text = read_file(beside / config, tokenizer_bytes_max);
+  const auto said = text ? parse_json(*text) : nlohmann::json();
+  return said.is_object() && said.contains("chat_template")
+           ? status(done{})
+           : write_file(into / chat, chat_template_of(from));
+}
+
 /// @returns why there is none
 std::string write_tokenizer(const fs::path& beside, const fs::path& into,
                             const file& from) {
+  constexpr const char* name = "tokenizer.json";
   std::error_code error;
-  if (fs::exists(beside / "tokenizer.json", error)) {
-    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-      if (!fs::exists(beside / name, error))
-        continue;
-      const auto text = read_file(beside / name, tokenizer_bytes_max);
-      if (!text)
-        return text.message();
-      if (status ok = write_file(into / name, *text); !ok)
-        return ok.message();
-    }
-    return {};
+  if (fs::exists(beside / name, error)) {
+    if (status ok = copy_text(beside / name, into / name); !ok)
+      return ok.message();
+  } else {
+    const auto text = tokenizer_json(from);
+    if (!text)
+      return text.message()
+             + "; put the model's tokenizer.json beside the file";
+    if (status ok = write_file(into / name, *text); !ok)
+      return ok.message();
   }
-  const auto text = tokenizer_json(from);
-  if (!text)
-    return text.message() + "; put the model's tokenizer.json beside the file";
-  if (status ok = write_file(into / "tokenizer.json", *text); !ok)
-    return ok.message();
-  return {};
+  const status ok = write_tokenizer_config(beside, into, from);
+  return ok ? std::string() : ok.message();
 }
 
 } // namespace

@@ -2,8 +2,8 @@
 //
 //   config.json, generation_config.json   of the file's keys
 //   model.safetensors                     its tensors
-//   tokenizer.json                        the one beside the file; else of its
-//                                         keys
+//   tokenizer.json, tokenizer_config.json those beside the file; else of its keys
+//   chat_template.jinja                   the one beside the file, if there is one
 //
 // Precision: F32, F16 and BF16 stay as they are; quantised values become BF16.
 // Threads:   blocking. Cost: the directory has up to four times the file's bytes.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 namespace shoal::model::gguf {
 
@@ -360,6 +361,36 @@ private:
 
 result<std::string> tokenizer_json(const file& from) {
   return writer(from).run();
+}
+
+std::string_view chat_template_of(const file& from) {
+  const auto text = from.text("tokenizer.chat_template");
+  return text ? *text : std::string_view();
+}
+
+std::string tokenizer_config_json(const file& from) {
+  constexpr std::pair<const char*, std::string_view> named[] = {
+    {"bos_token", "tokenizer.ggml.bos_token_id"},
+    {"eos_token", "tokenizer.ggml.eos_token_id"},
+    {"unk_token", "tokenizer.ggml.unknown_token_id"},
+    {"pad_token", "tokenizer.ggml.padding_token_id"}};
+  json out = json::object();
+  const value* v = from.find(tokens_key);
+  const texts* tokens = v == nullptr ? nullptr : std::get_if<texts>(v);
+  for (const auto& [name, key] : named) {
+    const auto id = from.whole(key);
+    if (id && tokens != nullptr && *id < tokens->size())
+      out[name] = (*tokens)[std::size_t(*id)];
+  }
+  const std::string_view usual = chat_template_of(from);
+  const auto with_tools = from.text("tokenizer.chat_template.tool_use");
+  if (!usual.empty() && with_tools)
+    out["chat_template"] =
+      json::array({{{"name", "default"}, {"template", usual}},
+                   {{"name", "tool_use"}, {"template", *with_tools}}});
+  else if (!usual.empty())
+    out["chat_template"] = usual;
+  return json_text(out);
 }
 
 } // namespace shoal::model::gguf

@@ -193,6 +193,38 @@ BOOST_AUTO_TEST_CASE(special_tokens_may_come_first) {
   BOOST_TEST(*a == *b, boost::test_tools::per_element());
 }
 
+/// A file with one more key, a text.
+std::string
+with_text(std::string bytes, std::string_view key, std::string_view text) {
+  const auto number = [](std::uint64_t n, std::size_t size) {
+    std::string out;
+    for (std::size_t i = 0; i < size; ++i)
+      out += char(n >> (8 * i) & 0xff);
+    return out;
+  };
+  ++bytes[16]; // the number of keys; 24 bytes come before the first
+  return bytes.insert(24, number(key.size(), 8) + std::string(key)
+                            + number(8, 4) + number(text.size(), 8)
+                            + std::string(text));
+}
+
+BOOST_AUTO_TEST_CASE(its_special_tokens_and_chat_template_are_told) {
+  const std::string plain = bytes_of("words_llama3.gguf");
+  const std::string bytes = with_text(
+    with_text(plain, "tokenizer.chat_template.tool_use", "{{ tools }}"),
+    "tokenizer.chat_template", "{{ bos_token }}\"");
+  const auto from = parsed(bytes);
+  BOOST_REQUIRE_MESSAGE(from, why(from));
+  BOOST_TEST(chat_template_of(*from) == "{{ bos_token }}\"");
+  BOOST_TEST(tokenizer_config_json(*from)
+             == R"({"bos_token":"<|begin_of_text|>","chat_template":[)"
+                R"({"name":"default","template":"{{ bos_token }}\""},)"
+                R"({"name":"tool_use","template":"{{ tools }}"}]})");
+  const auto none = parsed(plain);
+  BOOST_REQUIRE(none);
+  BOOST_TEST(chat_template_of(*none).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_is_cut_anywhere_is_refused) {
   const std::string words = bytes_of("words_gpt2.gguf");
   for (std::size_t size = 0; size + 64 < words.size(); ++size)
