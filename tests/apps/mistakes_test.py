@@ -110,6 +110,17 @@ class Mistakes(World):
         said = self.refuse(1, "eval", "m", "--data", "lines.jsonl", names=[])
         self.assertEqual(said.count("each line of a .jsonl"), 1)
 
+    # It was left out without a word.
+    def test_a_head_that_is_not_the_embeddings(self):
+        self.succeed("init", self.tiny_run(), "--out", "m")
+        config = self.folder / "m/config.json"
+        ask = ["eval", "m", "--data", self.write_text_files()]
+        self.assertNotIn("lm_head", self.run_shoal(*ask).stderr)
+        config.write_text(config.read_text().replace(
+            '"tie_word_embeddings": false', '"tie_word_embeddings": true'))
+        self.assertIn("lm_head.weight of its files is not used",
+                      self.run_shoal(*ask).stderr)
+
     def test_text_where_a_run_file_belongs(self):
         self.write("text/a b.jsonl", '{"text": "good"}\n')
         for given in ("text", "text/a b.jsonl"):

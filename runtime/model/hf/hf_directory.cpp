@@ -143,21 +143,44 @@ status check_directory(const fs::path& directory, const watch& told) {
   return done{};
 }
 
+/// Whether the files have a head of its own values, which the config does not
+/// provide for.
+static bool
+has_own_head(const unit_layout& layout, const safetensors_source& source) {
+  const tensor_info& head = layout.tensors().back();
+  const auto names = source.names();
+  if (!head.copy_of || std::ranges::find(names, head.name) == names.end())
+    return false;
+  const std::string embedding =
+    std::string(stored_name(layout.tensors()[*head.copy_of], source));
+  if (!source.check(head.name, head.shape)
+      || !source.check(embedding, head.shape))
+    return false;
+  const stored_values own = source.stored(head.name),
+                      tied = source.stored(embedding);
+  return own.type != tied.type || !std::ranges::equal(own.bytes, tied.bytes);
+}
+
 std::string unused_tensors(const fs::path& directory) {
   constexpr std::size_t named_max = 3;
   constexpr std::string_view buffers[] = {".inv_freq", ".attn.bias",
                                           ".masked_bias"};
   std::error_code ignored;
-  std::string adapter;
+  std::string notes;
   if (fs::exists(directory / adapter_config, ignored))
-    adapter = directory.string()
-              + ": its LoRA adapter is not used, since adapters are not "
-                "supported: merge it first (merge_and_unload() of peft)";
+    notes = directory.string()
+            + ": its LoRA adapter is not used, since adapters are not "
+              "supported: merge it first (merge_and_unload() of peft)";
   const auto config = load_config(directory);
   const auto source = safetensors_source::open(directory);
   if (!config || !source)
-    return adapter;
+    return notes;
   const unit_layout layout(*config);
+  if (has_own_head(layout, *source))
+    notes += std::string(notes.empty() ? "" : ". ") + directory.string()
+             + ": lm_head.weight of its files is not used, since config.json "
+               "says tie_word_embeddings: true; its values are not those of "
+               "the embeddings";
   std::set<std::string, std::less<>>
     known; // also tied ones, if files have them
   for (const tensor_info& t : layout.tensors()) {
@@ -171,8 +194,8 @@ std::string unused_tensors(const fs::path& directory) {
           buffers, [&](std::string_view b) { return name.ends_with(b); }))
       unused.push_back(name);
   if (unused.empty())
-    return adapter;
-  std::string out = adapter + (adapter.empty() ? "" : ". ") + directory.string()
+    return notes;
+  std::string out = notes + (notes.empty() ? "" : ". ") + directory.string()
                     + ": " + core::count_text(unused.size(), "tensor")
                     + " of its files " + (unused.size() == 1 ? "is" : "are")
                     + " not used, since the model that config.json describes ("
