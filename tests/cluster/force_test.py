@@ -177,7 +177,8 @@ def a_half_that_went_on_asks_though_all_its_nodes_restarted(cluster, folder):
     # The user decides: without the job, that half joins.
     done = cluster.run(["cancel", "run", "--data-dir", str(cluster.mine)],
                        others[0].number)
-    assert done.returncode == 0, done.stderr
+    # It has ended there; that half may have joined before the command saw it.
+    assert done.returncode == 0 or "it goes on" in done.stderr, done.stderr
     assert cluster.wait_view(3, 60)["id"] == made
 
 
