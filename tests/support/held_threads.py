@@ -39,7 +39,9 @@ def computes(task, at):
         first, last = (int(x, 16) for x in line.split()[0].split("-"))
         base = first if base is None else base  # of its first section: address 0
         if first <= at < last:
-            begins, of_kernels = functions(program)
+            # In a chroot the path may be that of the system around it.
+            there = pathlib.Path(program).exists()
+            begins, of_kernels = functions(program if there else str(task / "exe"))
             row = bisect.bisect_right(begins, at - base) - 1
             return row >= 0 and of_kernels[row]
     return False
