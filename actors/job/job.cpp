@@ -274,8 +274,7 @@ void job_actor::on_view(const job_view& m) {
   change.former = here_.view->lapsed;
   change.calm = here_.place && core::undisturbed(*here_.view, *here_.place);
   if (before && before->shoal != m.view->shoal)
-    feed(
-      event::drain{false}); // that shoal was asked to end the job, not this one
+    feed(event::drain{false}); // only that shoal was asked to end the job
   feed(std::move(change));
   if (is_to_end()) {
     remarks_.say_that_it_ends();

@@ -230,8 +230,8 @@ static std::string what_it_takes(const CLI::Option& option) {
   return value + " (" + meaning + ")";
 }
 
-/// Who has taken what may have been meant for the argument `name`: a flag of several
-/// values takes all words up to the next flag. Empty: nobody.
+/// Names the flag that has taken a word meant for the argument `name`: one that may
+/// have several values takes all words up to the next flag. Empty: there is none.
 static std::string
 taken_before(const CLI::App& command, const std::string& name) {
   for (const CLI::Option* o : command.get_options())

@@ -147,8 +147,10 @@ kept_files_text(const std::vector<std::string>& names,
     return {};
   const bool one = names.size() == 1;
   return core::listed(names) + " in " + folder.string()
-         + (one ? " stays as it is: it is" : " stay as they are: they are")
-         + " not of the run, whose own files are in " + checkpoint.string();
+         + (one ? " stays as it is, since it was"
+                : " stay as they are, since they were")
+         + " changed or added there; the run's own files are in "
+         + checkpoint.string();
 }
 
 } // namespace shoal::apps

@@ -20,5 +20,6 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (const auto config = config_of(*from))
     static_cast<void>(tensors_of(*from, *config));
   static_cast<void>(tokenizer_json(*from));
+  static_cast<void>(tokenizer_config_json(*from));
   return 0;
 }
