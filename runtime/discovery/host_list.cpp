@@ -4,6 +4,7 @@
 #include "runtime/files/file_io.hpp"
 #include "runtime/host/ip_address.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace shoal::runtime {
@@ -124,14 +125,15 @@ bool split_host_port(const std::string& address, std::string& host,
          && number != 0;
 }
 
-std::optional<names>
-parse_hosts_file(std::string_view text, std::size_t* wrong_line) {
+model::result<names> parse_hosts_file(std::string_view text) {
   if (text.size() > host_list_bytes_max)
-    return std::nullopt;
+    return model::failure{"more than " + std::to_string(host_list_bytes_max)
+                          + " bytes"};
   names out;
-  std::size_t ignored = 0;
-  std::size_t& number = wrong_line != nullptr ? *wrong_line : ignored;
-  number = 0;
+  std::size_t number = 0;
+  const auto wrong = [&number](const std::string& why) {
+    return model::failure{"line " + std::to_string(number) + why};
+  };
   while (!text.empty()) {
     ++number;
     const auto end = text.find('\n');
@@ -151,12 +153,14 @@ parse_hosts_file(std::string_view text, std::size_t* wrong_line) {
     std::string address(line);
     if (line.find(':') == std::string_view::npos)
       address += ":" + std::to_string(node_port);
+    if (out.size() == hosts_max)
+      return wrong(": more than " + std::to_string(hosts_max) + " hosts");
+    const auto foreign = [](char c) {
+      return !plain(c) && c != ':' && c != '%';
+    };
     if (!split_host_port(address, host, port) || host.size() > host_bytes_max
-        || out.size() >= hosts_max)
-      return std::nullopt;
-    for (char c : host)
-      if (!plain(c) && c != ':' && c != '%')
-        return std::nullopt;
+        || std::any_of(host.begin(), host.end(), foreign))
+      return wrong(" is no host or host:port");
     out.push_back(address);
   }
   return out;
@@ -167,13 +171,11 @@ model::result<names> read_hosts_file(const std::filesystem::path& file) {
   if (const auto error = read_file(file, host_list_bytes_max, bytes))
     return model::failure{file.string()
                           + " cannot be read: " + error.message()};
-  std::size_t line = 0;
   auto hosts = parse_hosts_file(
-    {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &line);
+    {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!hosts)
-    return model::failure{file.string() + ", line " + std::to_string(line)
-                          + ", is no host or host:port"};
-  return *std::move(hosts);
+    return model::failure{file.string() + ", " + hosts.message()};
+  return hosts;
 }
 
 } // namespace shoal::runtime

@@ -3,8 +3,8 @@
 // A Slurm node list: names with ranges in brackets, "gpu[01-03,7],login".
 // A hosts file: one host or host:port on a line, # begins a comment.
 //
-// Threads: any. Errors: nothing is returned for text that is no such list; a failure
-//          names the file.
+// Threads: any. Errors: nothing is returned for text that is no node list; a failure of
+//          a hosts file names the line.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -32,9 +32,8 @@ std::optional<std::vector<std::string>>
 parse_slurm_hosts(std::string_view list);
 
 /// "host:port" each, with `node_port` if the file names none.
-/// @param wrong_line  becomes the number of the line that is no host
-std::optional<std::vector<std::string>>
-parse_hosts_file(std::string_view text, std::size_t* wrong_line = nullptr);
+/// A failure names the line that is no host, or that is one too many.
+model::result<std::vector<std::string>> parse_hosts_file(std::string_view text);
 
 /// The same of a file. A failure names it, and what is wrong with it.
 model::result<std::vector<std::string>>

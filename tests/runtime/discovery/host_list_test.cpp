@@ -30,14 +30,19 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_list_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(a_hosts_file_has_a_host_a_line) {
-  BOOST_TEST((parse_hosts_file("# ours\n a \n\nb:7 # the big one\n[::1]:9")
+  BOOST_TEST((*parse_hosts_file("# ours\n a \n\nb:7 # the big one\n[::1]:9")
               == names{"a:18372", "b:7", "[::1]:9"}));
-  BOOST_TEST((parse_hosts_file("") == names{}));
+  BOOST_TEST((*parse_hosts_file("") == names{}));
   for (const char* text : {"a b", "a:", "a:0", "a:70000", ":7", "a:b:7", "a/b"})
     BOOST_TEST(!parse_hosts_file(text), text);
-  std::size_t line = 0;
-  BOOST_TEST(!parse_hosts_file("# ours\na\n\nb c\nd", &line));
-  BOOST_TEST(line == 4);
+  BOOST_TEST(parse_hosts_file("# ours\na\n\nb c\nd").message()
+             == "line 4 is no host or host:port");
+  std::string many = "# ours\n";
+  for (std::size_t i = 0; i < hosts_max; ++i)
+    many += "a\n";
+  BOOST_TEST(parse_hosts_file(many)->size() == hosts_max);
+  BOOST_TEST(parse_hosts_file(many + "b\n").message()
+             == "line 4098: more than 4096 hosts");
 }
 
 BOOST_AUTO_TEST_CASE(an_address_resolves_to_itself) {
