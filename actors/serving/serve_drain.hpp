@@ -40,6 +40,14 @@ public:
     }
   }
 
+  /// The model is in this shoal's view from now on. One that another shoal was
+  /// asked to end goes on: only that shoal was asked.
+  void serve_in(const core::shoal_id& shoal) {
+    if (shoal_ && *shoal_ != shoal)
+      *this = {};
+    shoal_ = shoal;
+  }
+
   [[nodiscard]] bool begun() const noexcept { return since_.has_value(); }
 
   /// @returns what is to be proposed now
@@ -69,6 +77,7 @@ private:
            && now - *ready_since_ >= streams_come_within && !is.streams;
   }
 
+  std::optional<core::shoal_id> shoal_;
   std::optional<core::nanoseconds> since_, ready_since_;
   core::epoch view_ = 0, place_ = 0;
   core::nanoseconds again_ = 0;

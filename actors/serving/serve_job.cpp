@@ -306,8 +306,7 @@ private:
       quit();
       return;
     }
-    if (view_ && view_->shoal != m.view->shoal)
-      drain_ = {}; // that shoal was asked to end the job, not this one
+    drain_.serve_in(m.view->shoal);
     view_ = m.view;
     const core::island_place& place = m.place->islands.at(config_.island);
     const core::island_id id{config_.entry.id, config_.island};

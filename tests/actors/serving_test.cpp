@@ -352,6 +352,24 @@ BOOST_AUTO_TEST_CASE(a_model_ends_after_what_it_answers) {
   BOOST_TEST((d.look(busy, 40 * second) == end::job));      // late
 }
 
+BOOST_AUTO_TEST_CASE(a_model_that_another_shoal_was_to_end_goes_on) {
+  using actors::serve_drain;
+  using end = serve_drain::end;
+  const serve_drain::sight idle{true, 3, true, true, false};
+  serve_drain d;
+  d.serve_in({1});
+  d.begin(10 * second, 5);
+  d.serve_in({1}); // its next view
+  BOOST_TEST(d.begun());
+  d.serve_in({2});
+  BOOST_TEST(!d.begun());
+  BOOST_TEST((d.look(idle, 60 * second) == end::none));
+  d.begin(61 * second, 5); // this one, too, is asked
+  d.serve_in({2});
+  static_cast<void>(d.look(idle, 61 * second));
+  BOOST_TEST((d.look(idle, 64 * second) == end::island));
+}
+
 // Its streams were cut: in a new place they come after it is ready.
 BOOST_AUTO_TEST_CASE(a_model_that_moves_ends_after_its_streams_have_come) {
   using actors::serve_drain;
