@@ -118,6 +118,17 @@ BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
   BOOST_TEST(says(lost_node_text("A", {false, {}, {}}, 5), "not yet named"));
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_is_gone_is_not_started_where_others_refuse) {
+  const std::string alone = gone_node_text("/data/anna", {}, 10);
+  BOOST_TEST(says(alone, "no node has answered for 10 s"), alone);
+  BOOST_TEST(says(alone, "start it again with `shoal node"), alone);
+  const std::string refused = gone_node_text("10.0.0.1:7", {"10.0.0.2:7"}, 10);
+  BOOST_TEST(says(refused, "10.0.0.2:7 refuse"), refused);
+  BOOST_TEST(says(refused, "--cluster-key FILE"), refused);
+  BOOST_TEST(!says(refused, "no node has answered"), refused);
+  BOOST_TEST(!says(refused, "shoal node"), refused);
+}
+
 BOOST_AUTO_TEST_CASE(a_remote_client_is_not_told_to_start_a_node) {
   client_config c;
   c.addresses = {"127.0.0.1:1"};
