@@ -8,6 +8,7 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/store/store.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -46,20 +47,6 @@ template <class Value>
 std::string why(const model::result<Value>& of) {
   return of ? std::string() : of.message();
 }
-
-struct folder {
-  folder() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    path = name;
-  }
-  ~folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
 
 /// A trained model of a few units and a store with its checkpoint.
 struct saved_model {
@@ -152,7 +139,7 @@ struct saved_model {
     return out;
   }
 
-  folder home;
+  shoal::test::folder home;
   std::shared_ptr<const model::unit_layout> layout;
   std::vector<model::unit_state> units;
   std::unique_ptr<runtime::store> store;

@@ -3,6 +3,7 @@
 #include "apps/train/model_folder.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/files/checksums.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -22,16 +23,8 @@ namespace {
 /// The folder of a run with the checkpoints of steps 100 and 200.
 struct run_folder {
   run_folder() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    top = name;
     fill(step(100), "weights of step 100");
     fill(step(200), "weights of step 200");
-  }
-  ~run_folder() {
-    std::error_code ignored;
-    fs::remove_all(top, ignored);
   }
   fs::path step(int n) const {
     return top / "checkpoint" / ("step-" + std::to_string(n));
@@ -54,7 +47,8 @@ struct run_folder {
     BOOST_TEST_REQUIRE(bool(in));
     return *in;
   }
-  fs::path top;
+  shoal::test::folder home;
+  fs::path top = home.path;
 };
 
 } // namespace

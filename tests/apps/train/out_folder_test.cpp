@@ -5,6 +5,7 @@
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_changes.hpp"
 #include "runtime/model/data/result_names.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -31,17 +32,6 @@ const std::string job_a(16, 'a'), job_b(16, 'b');
 const std::string text_a(64, '1'), text_b(64, '2');
 
 struct world {
-  world() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    top = name;
-  }
-  ~world() {
-    std::error_code ignored;
-    fs::remove_all(top, ignored);
-  }
-
   void write(const std::string& name, const std::string& text = "x") const {
     fs::create_directories((top / name).parent_path());
     std::ofstream(top / name) << text;
@@ -74,7 +64,8 @@ struct world {
     write("out/model.safetensors", job);
   }
 
-  fs::path top;
+  shoal::test::folder home;
+  fs::path top = home.path;
 };
 
 out_request request(purpose what, const std::string& job = {}) {

@@ -4,6 +4,7 @@
 // A blob is served when the test permits it, so nothing depends on time.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/transfer/checkpoint_fetcher.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <sys/resource.h>
@@ -31,17 +32,6 @@ core::blob_digest digest_of(std::uint8_t n) {
 /// A shoal with some checkpoints, of one file each, that holds back manifests.
 class remote final : public blob_source {
 public:
-  remote() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    folder = name;
-  }
-  ~remote() override {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-
   runtime::job_event add(std::uint8_t step) {
     actors::manifest m;
     m.step = step;
@@ -95,7 +85,8 @@ public:
     return where_;
   }
 
-  fs::path folder;
+  shoal::test::folder home_;
+  fs::path folder = home_.path;
 
 private:
   std::mutex mutex_;

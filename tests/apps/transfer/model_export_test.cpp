@@ -2,6 +2,7 @@
 // in which another one may lie.
 #include "apps/transfer/model_export.hpp"
 #include "runtime/model/files/checksums.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -21,16 +22,8 @@ namespace {
 /// A checkpoint and a folder to export to.
 struct folders {
   folders() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    top = name;
     fs::create_directories(checkpoint = top / "checkpoint");
     fs::create_directories(out = top / "out");
-  }
-  ~folders() {
-    std::error_code ignored;
-    fs::remove_all(top, ignored);
   }
 
   static void
@@ -45,7 +38,9 @@ struct folders {
     return all;
   }
 
-  fs::path top, checkpoint, out;
+  shoal::test::folder home;
+  fs::path top = home.path;
+  fs::path checkpoint, out;
 };
 
 using names = std::set<std::string>;

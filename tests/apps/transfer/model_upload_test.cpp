@@ -5,6 +5,7 @@
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/store/store.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <sys/stat.h>
@@ -24,18 +25,10 @@ namespace {
 /// A model's directory, and its uploaded blobs.
 struct directory {
   directory() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    path = name;
     for (int i = 0; i < 4; ++i) {
       values.emplace_back(16, float(i));
       names.push_back("layer." + std::to_string(i));
     }
-  }
-  ~directory() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
   }
 
   std::vector<model::tensor_to_save> tensors() const {
@@ -90,7 +83,8 @@ struct directory {
     return blobs.at(all.find(name)->digest);
   }
 
-  fs::path path;
+  shoal::test::folder home;
+  fs::path path = home.path;
   std::vector<std::vector<float>> values;
   std::vector<std::string> names;
   std::map<core::blob_digest, std::string> blobs;

@@ -1,6 +1,7 @@
 // tests/runtime/host/host_limits_test.cpp -- control groups and cores
 // in a folder.
 #include "runtime/host/host_limits.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -18,13 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 struct groups {
-  fs::path root;
-  groups() {
-    std::string name = (fs::temp_directory_path() / "shoal-groups-XXXXXX");
-    BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    root = name;
-  }
-  ~groups() { fs::remove_all(root); }
+  shoal::test::folder home;
+  fs::path root = home.path;
 
   void put(const std::string& file, const std::string& text) const {
     fs::create_directories((root / file).parent_path());

@@ -1,6 +1,7 @@
 // tests/runtime/identity/kept_folder_test.cpp -- folders of last checkpoints, in use
 // and left behind.
 #include "runtime/identity/kept_folder.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <stdlib.h>
@@ -16,18 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct temporary {
-  temporary() {
-    std::string name = (fs::temp_directory_path() / "kept-XXXXXX").string();
-    BOOST_REQUIRE(::mkdtemp(name.data()));
-    path = name;
-  }
-  ~temporary() { fs::remove_all(path); }
-
+struct temporary : shoal::test::folder {
   /// One that nobody holds.
   fs::path left() const { return make_kept_folder(path, "/out\n7\n").path; }
-
-  fs::path path;
 };
 
 } // namespace

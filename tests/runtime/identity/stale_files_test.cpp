@@ -4,6 +4,7 @@
 #include "runtime/identity/identity.hpp"
 #include "runtime/identity/kept_folder.hpp"
 #include "runtime/identity/stale_files.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <sys/socket.h>
@@ -25,16 +26,12 @@ namespace {
 /// Places of its own, below a folder that is removed.
 struct world {
   world() {
-    std::string name = (fs::temp_directory_path() / "left-XXXXXX").string();
-    BOOST_REQUIRE(::mkdtemp(name.data()));
-    root = name;
     in.temp = root / "tmp";
     in.memory = root / "shm";
     in.processes = root / "proc";
     for (const fs::path& p : {in.temp, in.memory, in.processes})
       fs::create_directories(p);
   }
-  ~world() { fs::remove_all(root); }
 
   /// A data directory with a socket, whose lock is free.
   fs::path node(const std::string& name) {
@@ -64,7 +61,8 @@ struct world {
     return out;
   }
 
-  fs::path root;
+  shoal::test::folder home;
+  fs::path root = home.path;
   stale_file_places in;
 };
 

@@ -51,17 +51,6 @@ double relative_error(std::span<const float> a, std::span<const float> b) {
   return difference / largest;
 }
 
-temporary_folder::temporary_folder() {
-  std::string name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-  BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-temporary_folder::~temporary_folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 void write_text(const fs::path& path, std::string_view text) {
   fs::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << text;

@@ -5,6 +5,7 @@
 #include "kernels/common/thread_team.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/stage_model.hpp"
+#include "tests/support/folder.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -33,15 +34,13 @@ double relative_error(std::span<const float> a, std::span<const float> b);
 /// A folder that is removed at the end.
 class temporary_folder {
 public:
-  temporary_folder();
-  ~temporary_folder();
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return home_.path; }
   std::filesystem::path operator/(const std::string& name) const {
-    return path_ / name;
+    return path() / name;
   }
 
 private:
-  std::filesystem::path path_;
+  test::folder home_;
 };
 
 void write_text(const std::filesystem::path& path, std::string_view text);

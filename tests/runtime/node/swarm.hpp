@@ -7,6 +7,7 @@
 #include "runtime/control/client.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/node/node.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -75,19 +76,9 @@ struct line_observer final : runtime::node_observer {
 class swarm {
 public:
   swarm() {
-    auto name =
-      (std::filesystem::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    root = name;
     for (const char* variable :
          {"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"})
       ::setenv(variable, (root / variable).c_str(), 1);
-  }
-  ~swarm() {
-    nodes.clear();
-    std::error_code ignored;
-    std::filesystem::remove_all(root, ignored);
   }
 
   runtime::node_config config(const std::string& name) {
@@ -146,7 +137,8 @@ public:
     return std::make_unique<runtime::client>(c);
   }
 
-  std::filesystem::path root;
+  const test::folder home; // outlives the nodes
+  std::filesystem::path root = home.path;
   lines said;
   line_observer said_lines{said};
   std::vector<std::unique_ptr<runtime::node>> nodes;

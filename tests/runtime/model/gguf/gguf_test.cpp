@@ -8,6 +8,7 @@
 #include "runtime/model/gguf/gguf_tokenizer.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 #include "tests/runtime/model/text/golden.hpp"
+#include "tests/support/folder.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -37,18 +38,7 @@ auto parsed(std::string_view bytes) {
   return file::parse(std::as_bytes(std::span(bytes)), "it");
 }
 
-struct temporary_folder {
-  temporary_folder() {
-    std::string name = (fs::temp_directory_path() / "gguf-XXXXXX").string();
-    BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~temporary_folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
+using temporary_folder = shoal::test::folder;
 
 /// Replaces the first occurrence.
 std::string with(std::string text, std::string_view old, std::string_view now) {
