@@ -57,6 +57,18 @@ bool beacon_filter::fresh(const beacon& b, time now) {
   return true;
 }
 
+void beacon_filter::remember_home(const ip_address& source, time now) {
+  if (homes_.size() >= senders_max && !homes_.contains(source))
+    homes_.erase(std::ranges::min_element(
+      homes_, {}, [](const auto& h) { return h.second; }));
+  homes_[source] = now;
+}
+
+bool beacon_filter::is_home(const ip_address& source, time now) const {
+  const auto at = homes_.find(source);
+  return at != homes_.end() && now - at->second <= sender_memory;
+}
+
 bool beacon_filter::may_dial(const beacon& b, time now) {
   std::erase_if(dialled_,
                 [&](const auto& d) { return now - d.second >= dial_pause; });
@@ -79,6 +91,7 @@ beacon_filter::verdict beacon_filter::judge(const beacon& b, const origin& from,
     ++counts_.old;
     return verdict::old;
   }
+  remember_home(from.source, now);
   if (connected) {
     ++counts_.connected;
     return verdict::connected;

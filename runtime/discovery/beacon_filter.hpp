@@ -66,7 +66,7 @@ public:
   static constexpr std::size_t beacons_max = 4096;
   /// Sources that are counted separately; others share the allowance of one.
   static constexpr std::size_t sources_max = 256;
-  /// The number of members of a shoal, and strangers.
+  /// The number of members of a shoal, and strangers; also of their addresses.
   static constexpr std::size_t senders_max = 2048;
   /// Both families on all interfaces that a sender uses.
   static constexpr std::size_t addresses_max = 64;
@@ -92,6 +92,10 @@ public:
     counts_.strange_lately.add(unix_ms);
   }
 
+  /// Whether nodes of this cluster and key announced themselves from there
+  /// lately. They also send with an old key, for members that were away.
+  bool is_home(const ip_address& source, time now) const;
+
   enum class verdict : std::uint8_t { dial, connected, old, elsewhere, paused };
   /// `connected`: whether its sender is connected, so that it needs no dial.
   /// @pre the proof is valid
@@ -108,6 +112,7 @@ private:
   };
 
   void turn(time now);
+  void remember_home(const ip_address& source, time now);
   bool fresh(const beacon& b, time now);
   bool may_dial(const beacon& b, time now);
 
@@ -119,6 +124,7 @@ private:
   std::size_t others_ = 0; ///< of sources that are not counted separately
   std::map<std::array<std::uint8_t, 8>, sender> senders_;
   std::map<place, time> dialled_; ///< in the last dial_pause
+  std::map<ip_address, time> homes_; ///< where beacons that counted came from
 };
 
 } // namespace shoal::runtime

@@ -95,14 +95,16 @@ private:
     ways_ = ways_to(host_, all);
   }
 
-  /// Sends with the current key, and with other keys by which a peer was heard:
-  /// a peer that was away while the key was replaced then hears us, too, and
-  /// dials.
+  /// Sends with the current key, and then with other keys by which a peer was
+  /// heard: a peer that was away while the key was replaced then hears us, too,
+  /// and dials. Others know us by the first, and do not wonder about the rest.
   void send() {
-    std::set<transport::tls::shared_key> send_keys =
-      std::exchange(heard_by_, {});
-    send_keys.insert(keys().front());
-    for (const auto& key : send_keys)
+    const transport::tls::shared_key current = keys().front();
+    std::set<transport::tls::shared_key> old = std::exchange(heard_by_, {});
+    old.erase(current);
+    for (const beacon_way& way : ways_)
+      send(current, way);
+    for (const auto& key : old)
       for (const beacon_way& way : ways_)
         send(key, way);
   }
@@ -160,7 +162,8 @@ private:
         used_key = key;
       }
     if (!b) {
-      node_.strange(host_of(to_text({d.source.address, 0}, 0)));
+      if (!filter_.is_home(d.source.address, now))
+        node_.strange(host_of(to_text({d.source.address, 0}, 0)));
       return filter_.strange(unix_ms());
     }
     if (std::memcmp(b->sender.data(), config_.self.data(), b->sender.size())

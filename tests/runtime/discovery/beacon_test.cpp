@@ -173,6 +173,31 @@ BOOST_AUTO_TEST_CASE(a_connected_sender_costs_no_dial) {
   BOOST_TEST((hear(later(1)) == verdict::dial));
 }
 
+// Members send with an old key, too: a new node called them strangers.
+BOOST_AUTO_TEST_CASE(where_this_clusters_beacons_come_from_is_remembered) {
+  beacon six = some();
+  six.address = ip("fe80::7");
+  BOOST_TEST(!filter.is_home(six.address, now));
+  hear(six, {ip("10.0.0.8"), false}); // not sent from there
+  BOOST_TEST(!filter.is_home(six.address, now));
+  BOOST_TEST(!filter.is_home(ip("10.0.0.8"), now));
+  hear(six);
+  BOOST_TEST(filter.is_home(six.address, now));
+  now += beacon_filter::sender_memory + 1s;
+  BOOST_TEST(!filter.is_home(six.address, now));
+  for (unsigned i = 0; i < 2 * beacon_filter::senders_max; ++i) {
+    beacon b = later(i);
+    b.sender[4] = b.address[14] = std::uint8_t(i >> 8);
+    b.sender[5] = b.address[15] = std::uint8_t(i);
+    now += 1ms;
+    hear(b);
+    BOOST_TEST(filter.is_home(b.address, now));
+  }
+  beacon first = some();
+  first.address[14] = first.address[15] = 0;
+  BOOST_TEST(!filter.is_home(first.address, now));
+}
+
 BOOST_AUTO_TEST_CASE(one_source_cannot_take_the_place_of_others) {
   const auto loud = ip("10.0.0.1");
   std::size_t looked_at = 0;
