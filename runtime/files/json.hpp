@@ -77,11 +77,16 @@ result<Json> parse_json_object(std::string_view text, std::string_view where) {
     const std::size_t end = error.byte == 0 ? 0 : error.byte - 1;
     const auto before = text.substr(0, end);
     const auto line = 1 + std::ranges::count(before, '\n');
-    return failure{source + ": is not valid JSON: "
-                   + (end >= text.size() ? "it is cut off at byte "
-                      : line > 1 ? "line " + std::to_string(line) + ", byte "
-                                 : "byte ")
-                   + std::to_string(error.byte)};
+    // Some programs cut texts between the two.
+    const bool half =
+      std::string_view(error.what()).find("surrogate") != std::string::npos;
+    return failure{
+      source + ": is not valid JSON: "
+      + (end >= text.size() ? "it is cut off at byte "
+         : line > 1         ? "line " + std::to_string(line) + ", byte "
+                            : "byte ")
+      + std::to_string(error.byte)
+      + (half ? ", half of a surrogate pair (\\ud800 to \\udfff)" : "")};
   } catch (const typename Json::exception&) { // a number out of range
     return failure{source + ": is not valid JSON"};
   }

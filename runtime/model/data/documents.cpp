@@ -20,6 +20,10 @@ constexpr std::size_t bad_lines_named_max = 5;
 /// Lines by which a text is taken for JSON documents under another name.
 constexpr int json_lines_looked_at = 8;
 
+/// Bytes by which a text is taken for UTF-16: nearly all of a text of Latin
+/// letters have a zero in every second byte.
+constexpr std::size_t utf16_looked_at = 64;
+
 /// Keys of a .jsonl line by which other trainers leave tokens out of the loss.
 constexpr const char* mask_names[] = {"labels", "loss_mask", "completion_mask",
                                       "assistant_masks"};
@@ -52,6 +56,28 @@ bool looks_like_json_list(std::string_view text) {
     text.remove_prefix(1);
   }
   return true;
+}
+
+/// That a file which begins like this is UTF-16, as some editors write it; empty
+/// if it does not look so.
+std::string utf16_text(std::string_view begin) {
+  begin = begin.substr(0, utf16_looked_at);
+  const std::size_t pairs = begin.size() / 2;
+  std::size_t zeros[2] = {0, 0}; // among the first and the second bytes of pairs
+  for (std::size_t i = 0; i < 2 * pairs; ++i)
+    zeros[i % 2] += begin[i] == '\0';
+  const auto zero_in = [&](int half) {
+    return pairs >= 4 && 8 * zeros[half] >= 7 * pairs && zeros[1 - half] == 0;
+  };
+  const bool marked =
+    begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF");
+  const std::string kind = marked       ? "utf-16"
+                           : zero_in(1) ? "utf-16le"
+                           : zero_in(0) ? "utf-16be"
+                                        : "";
+  return kind.empty() ? std::string()
+                      : "is text in UTF-16: convert it (`iconv -f " + kind
+                          + " -t utf-8`)";
 }
 
 /// The reason why a file is not read.
@@ -143,6 +169,9 @@ private:
         return piece.why();
       if (piece->empty())
         break;
+      if (auto other = text.empty() ? utf16_text(*piece) : std::string();
+          !other.empty())
+        return std::optional(left_out{reason::not_text, std::move(other)});
       if (const auto nul = piece->find('\0'); nul != std::string_view::npos)
         return std::optional(left_out{
           reason::not_text,
@@ -168,6 +197,10 @@ private:
         return piece.why();
       std::string_view rest = *piece;
       const bool end = rest.empty();
+      if (auto other =
+            number_ == 0 && line.empty() ? utf16_text(rest) : std::string();
+          !other.empty())
+        return failure{file_.path + ": " + other};
       while (!rest.empty() || end) {
         const std::size_t at = rest.find('\n');
         const bool whole = end || at != std::string_view::npos;

@@ -263,4 +263,30 @@ BOOST_AUTO_TEST_CASE(files_left_out_are_counted_and_named) {
   check_failure(folder / "huge", {"huge: is larger than"});
 }
 
+// It was called binary, or Latin-1, whose conversion does not help.
+BOOST_AUTO_TEST_CASE(text_in_utf16_is_named_with_its_conversion) {
+  temporary_folder folder;
+  const std::string text = "{\"text\": \"The first.\"}\n";
+  std::string le, be;
+  for (char c : text) {
+    le += {c, '\0'};
+    be += {'\0', c};
+  }
+  for (const char* name : {"a.txt", "a.jsonl"}) {
+    write_text(folder / name, "\xFF\xFE" + le);
+    check_failure(folder / name, {name, "UTF-16", "iconv -f utf-16 -t utf-8"});
+    write_text(folder / name, le);
+    check_failure(folder / name, {name, "iconv -f utf-16le -t utf-8"});
+    write_text(folder / name, be);
+    check_failure(folder / name, {name, "iconv -f utf-16be -t utf-8"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(half_of_a_surrogate_pair_is_called_so) {
+  temporary_folder folder;
+  write_text(folder / "a.jsonl", "{\"text\": \"abc \\ud83d def\"}\n");
+  check_failure(folder / "a.jsonl", {"a.jsonl:1: is not valid JSON: byte",
+                                     "half of a surrogate pair"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
