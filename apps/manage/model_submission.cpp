@@ -16,6 +16,7 @@
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/model/hf/generation_config.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
 #include <algorithm>
@@ -44,6 +45,9 @@ model::status model_submission::read_folder() {
     return config.why();
   if (auto whole = check_model(*folder, host_.watch_work()); !whole)
     return whole.why();
+  // Else a wrong letter would change how it answers, and where it ends.
+  if (auto said = model::load_generation_config(*folder); !said)
+    return said.why();
   if (const auto unused = model::unused_tensors(*folder); !unused.empty())
     host_.say(unused);
   if (auto by = model::tokenizer_for(*folder, config->model.vocab_size); !by)

@@ -283,6 +283,9 @@ class Model(World):
             done = self.run_shoal("generate", "m", "--prompt", "a")
             self.assertEqual(done.returncode, 1)
             self.assertIn("generation_config.json: " + key, done.stderr)
+            served = self.run_shoal("serve", "m")  # else it would answer otherwise
+            self.assertEqual(served.returncode, 1)
+            self.assertIn("generation_config.json: " + key, served.stderr)
         path.write_text("{}")
         done = self.run_shoal("generate", "m", "--prompt", "a", "--min-p", "2")
         self.assertEqual(done.returncode, 2)
