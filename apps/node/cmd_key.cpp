@@ -175,7 +175,7 @@ irrevocable revocation(const std::string& found, const revoke_options& o) {
           "This shuts peer " + found
             + " out of the shoal for good: it ends, and only a new invite and "
               "an empty data directory bring that machine back. The cluster "
-              "key is replaced, so copies of its file no longer work, nor do "
+              "key is replaced: copies of its file admit no new peer, nor do "
               "invites that nobody has used.",
           "shoal revoke " + shell_word(o.peer) + " --yes" + options_text(o.at)};
 }
@@ -206,10 +206,12 @@ int run_revoke(const revoke_options& o) {
   std::string id;
   if (client.revoke(o.peer, id))
     return fail_by(client);
-  std::cout << "revoked " << id
+  const auto line = id.find('\n'); // what follows is more to know
+  std::cout << "revoked " << id.substr(0, line)
             << "; the cluster key was replaced. Each node has stored the new "
                "one in its data directory and says where; copies of the old "
-               "file no longer work\n";
+               "file admit no new peer"
+            << (line == std::string::npos ? "" : id.substr(line)) << "\n";
   return exit_done;
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/control/invite.hpp"
 #include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/discovery/own_addresses.hpp"
 #include "runtime/identity/identity.hpp"
@@ -215,8 +216,9 @@ void admission::revoke_peer(std::uint64_t token, const revoke& r) {
               {}});
   waiting_requests::wanted_view w;
   w.tag = transport::tls::make_instance();
-  w.reached = [id = found->peer, strange](const core::view& v, outcome& o) {
-    o.text = core::to_hex(id) + strange;
+  w.reached = [this, id = found->peer, strange](const core::view& v,
+                                                outcome& o) {
+    o.text = core::to_hex(id) + strange + may_return(v);
     return core::is_revoked(v, id);
   };
   const cl::revoke_peer event{found->peer, transport::tls::make_shared_key(),
@@ -224,6 +226,15 @@ void admission::revoke_peer(std::uint64_t token, const revoke& r) {
   if (!requests_.want(token, std::move(w)))
     return refuse(token, "no view yet: try again");
   node_.tell(event);
+}
+
+std::string admission::may_return(const core::view& v) const {
+  return v.lapsed.empty()
+           ? std::string()
+           : "\nformer members may still come back by the old key, and get the "
+             "new one: "
+               + core::listed(nodes_.names(v.lapsed))
+               + "; to shut one out, too: shoal revoke PEER";
 }
 
 void admission::shut_out() {

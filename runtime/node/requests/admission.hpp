@@ -84,6 +84,10 @@ private:
   model::result<revocable>
   find_revocable(const core::view& v, const std::string& word);
 
+  /// A line about the former members that a replaced key still admits; empty if
+  /// there is none.
+  std::string may_return(const core::view& v) const;
+
   void duplicate(const std::string& address, clock::time_point now);
   void refuse(std::uint64_t token, std::string why);
 

@@ -17,9 +17,13 @@ namespace {
 /// Digits needed to name a peer: with fewer, several may match.
 constexpr std::size_t named_digits_min = 4;
 
-std::string shown_peer(const core::peer_id& id, const std::string& name) {
+std::string named(const core::peer_id& id, const std::string& name) {
   const std::string begin = core::short_name(id);
-  return "peer " + (name.empty() ? begin : name + " (" + begin + ")");
+  return name.empty() ? begin : name + " (" + begin + ")";
+}
+
+std::string shown_peer(const core::peer_id& id, const std::string& name) {
+  return "peer " + named(id, name);
 }
 
 bool begins(const core::peer_id& id, const std::string& word) {
@@ -119,6 +123,16 @@ std::vector<core::peer_id> absent_peers::gone(const std::string& name) const {
   for (const former& f : former_)
     if (f.name == name)
       out.push_back(f.peer);
+  return out;
+}
+
+std::vector<std::string>
+absent_peers::names(const std::vector<core::peer_id>& peers) const {
+  std::vector<std::string> out;
+  for (const core::peer_id& p : peers) {
+    const auto at = std::ranges::find(former_, p, &former::peer);
+    out.push_back(named(p, at == former_.end() ? std::string() : at->name));
+  }
   return out;
 }
 

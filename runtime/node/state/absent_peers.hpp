@@ -52,6 +52,10 @@ public:
   /// The former members with this name.
   std::vector<core::peer_id> gone(const std::string& name) const;
 
+  /// "two (9f86d081)" each, or the digits alone of one that went earlier.
+  std::vector<std::string>
+  names(const std::vector<core::peer_id>& peers) const;
+
   /// "peer two (9f86d081) is not reachable since ...", for a member without
   /// connection. @pre a member of `v`
   std::string unreachable(const core::view& v, const core::peer_id& peer,

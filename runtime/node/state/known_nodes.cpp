@@ -244,6 +244,12 @@ std::vector<core::peer_id> known_nodes::gone(const std::string& name) const {
   return absent_.gone(name);
 }
 
+std::vector<std::string>
+known_nodes::names(const std::vector<core::peer_id>& peers) const {
+  std::lock_guard lock(mutex_);
+  return absent_.names(peers);
+}
+
 std::string
 known_nodes::unreachable(const core::peer_id& peer, std::int64_t now_ms) const {
   std::lock_guard lock(mutex_);

@@ -97,6 +97,9 @@ public:
   absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
   /// As absent_peers::gone().
   std::vector<core::peer_id> gone(const std::string& name) const;
+  /// As absent_peers::names().
+  std::vector<std::string>
+  names(const std::vector<core::peer_id>& peers) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
   std::string unreachable(const core::peer_id& peer, std::int64_t now_ms) const;
 

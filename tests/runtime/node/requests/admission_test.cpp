@@ -266,6 +266,29 @@ BOOST_AUTO_TEST_CASE(a_peer_that_has_gone_is_revoked_by_its_name) {
   BOOST_TEST((node.last<cl::revoke_peer>().peer == numbered_peer(2)));
 }
 
+// One that had left came back with the old key, though nobody was to have it.
+BOOST_AUTO_TEST_CASE(a_revocation_names_those_that_may_come_back) {
+  core::view v = two_members();
+  v.members[1].name = "anna";
+  v.members.push_back(v.members[1]);
+  v.members[2].id.peer = numbered_peer(3);
+  v.members[2].name = "bert";
+  adopt(v);
+  nodes.adopted(nullptr, node.now, 0);
+  const core::view before = v;
+  v.members.pop_back();
+  v.lapsed = {numbered_peer(9), numbered_peer(3)};
+  adopt(v);
+  nodes.adopted(&before, node.now, 1);
+  admits.revoke_peer(1, {"anna"});
+  v.members.pop_back();
+  v.revoked = {numbered_peer(2)};
+  const auto answers = adopt(v);
+  BOOST_TEST_REQUIRE(answers.size() == 1);
+  BOOST_TEST(says(answers[0].what.text, "09090909, bert (03030303)"),
+             answers[0].what.text);
+}
+
 // The question whether one is sure was asked about a name that nobody has.
 BOOST_AUTO_TEST_CASE(whom_it_would_revoke_can_be_asked_first) {
   adopt(two_members());
