@@ -51,28 +51,18 @@ public:
                                    runtime::train_folder);
     folder_ = runtime::temporary_folder()
               / (runtime::train_folder + std::to_string(getpid()));
-    make_own(folder_);
-    runtime::node_config c;
-    c.name = e.name;
-    c.version = program_version();
-    c.data_dir = folder_;
-    c.join = e.join;
-    c.cluster_key_file = e.cluster_key;
-    c.threads = e.threads;
-    c.http = e.http;
-    c.embedded = true;
-    if (!e.spare_in.empty()) {
-      remove_spares(e.spare_in); // of commands that were killed: it is ours
-      spare_ = e.spare_in / (spare_name + std::to_string(getpid()));
-      c.spare_blobs = spare_;
+    try {
+      start(e, more);
+    } catch (const std::exception& wrong) {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder_, ignored);
+      const std::string what = wrong.what();
+      if (what.find(folder_.string()) == std::string::npos)
+        throw; // for example another key file
+      throw runtime::setup_error(what + "; temporary files are in "
+                                 + folder_.parent_path().string()
+                                 + ": TMPDIR names another folder for them");
     }
-    c.discover = false;
-    c.observer = &shows_;
-    runtime::role_table roles;
-    actors::add_builtin(roles);
-    for (const auto& [name, role] : more)
-      roles[name] = role;
-    node_ = std::make_unique<runtime::node>(c, roles);
   }
   ~embedded_node() {
     node_->leave(std::chrono::seconds(10), false);
@@ -134,6 +124,31 @@ private:
   private:
     std::function<void(const std::string&)> say_;
   };
+
+  void start(const embedded_config& e, const runtime::role_table& more) {
+    make_own(folder_);
+    runtime::node_config c;
+    c.name = e.name;
+    c.version = program_version();
+    c.data_dir = folder_;
+    c.join = e.join;
+    c.cluster_key_file = e.cluster_key;
+    c.threads = e.threads;
+    c.http = e.http;
+    c.embedded = true;
+    if (!e.spare_in.empty()) {
+      remove_spares(e.spare_in); // of commands that were killed: it is ours
+      spare_ = e.spare_in / (spare_name + std::to_string(getpid()));
+      c.spare_blobs = spare_;
+    }
+    c.discover = false;
+    c.observer = &shows_;
+    runtime::role_table roles;
+    actors::add_builtin(roles);
+    for (const auto& [name, role] : more)
+      roles[name] = role;
+    node_ = std::make_unique<runtime::node>(c, roles);
+  }
 
   static constexpr const char* spare_name = ".spare-";
 

@@ -274,6 +274,14 @@ class Train(World):
         self.assertTrue(ignored & 1 << signal.SIGHUP - 1)
         self.assertEqual(kept.end(signal.SIGINT), 130)
 
+    def test_a_temporary_folder_that_takes_no_files_is_named(self):
+        self.env["TMPDIR"] = "/proc"
+        done = self.run_shoal("train", self.tiny_run(), "--data",
+                              self.write_text_files(), "--out", "out")
+        self.assertEqual(done.returncode, 1)
+        for part in ("/proc/shoal-train-", "TMPDIR names another folder"):
+            self.assertIn(part, done.stderr)
+
     # It went on for ever, and only advised to cancel the job.
     def test_a_run_whose_temporary_folder_is_full_goes_on_beside_out(self):
         small = self.folder / "small"
