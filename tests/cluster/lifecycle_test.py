@@ -531,6 +531,8 @@ def full_disks_cost_no_model(cluster, folder):
         run.until(lambda e: "cannot be written" in e.get("text", ""))
         assert len(run.said("could not be written")) == 1, run.events
         assert max(run.losses) == 60
+        wait_for(lambda: "cannot be written" in
+                 cluster.peers[0].status()["jobs"][0].get("waiting", ""))
         for disk in disks:
             assert mount("-o", "remount,size=64m", str(disk))
         assert run.finish(60) == 0

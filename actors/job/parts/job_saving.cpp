@@ -104,6 +104,7 @@ void job_saving::known(const checkpoint_known& a) {
     return p != here_.self && std::ranges::find(a.unable, p) == a.unable.end();
   });
   if (std::exchange(fails_, false)) {
+    remarks_.wait_over();
     std::vector<std::string> without;
     for (const core::peer_id& p : a.unable)
       without.push_back(remarks_.name_of(p));
@@ -128,15 +129,19 @@ void job_saving::failed(const checkpoint_failed& a) {
     return; // already reported
   fails_ = true;
   const std::string at = "the disk of peer " + remarks_.name_of(a.at);
-  remarks_.note(
-    a.step, a.trying ? "the model of step " + std::to_string(a.step)
-                         + " cannot be written to " + at + ": " + a.why
-                         + (a.others ? "; others write it"
-                                     : "; trying again until it can, or until "
-                                       "the job is cancelled")
-                     : "the checkpoint of step " + std::to_string(a.step)
-                         + " could not be written to " + at + ": " + a.why
-                         + "; the run goes on");
+  const std::string step = std::to_string(a.step);
+  if (!a.trying)
+    remarks_.note(a.step, "the checkpoint of step " + step
+                            + " could not be written to " + at + ": " + a.why
+                            + "; the run goes on");
+  else if (a.others)
+    remarks_.note(a.step, "the model of step " + step + " cannot be written to "
+                            + at + ": " + a.why + "; others write it");
+  else
+    remarks_.note_wait(a.step, "the model of step " + step
+                                 + " cannot be written to " + at + ": " + a.why
+                                 + "; trying again until it can, or until the "
+                                   "job is cancelled");
 }
 
 void job_saving::slow(const checkpoints_slow& a) {

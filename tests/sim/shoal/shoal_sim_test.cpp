@@ -184,7 +184,7 @@ const std::uint64_t of_one_job[] = {
 const std::uint64_t of_two_jobs_of_two_islands[] = {
   0xc6b4e36019c18dfa,
   0xcda93d8c818abb7d,
-  0xb8d7b0959305354d,
+  0xcd7c0d82b681b9bd,
   0x642bcb1761b3876f,
 };
 const std::uint64_t of_jobs_that_end_early[] = {
