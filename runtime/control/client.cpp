@@ -422,10 +422,12 @@ std::error_code client::get_blob(
 
 std::error_code client::submit(core::job_entry job, core::job_id& id) {
   client_reply reply;
-  if (auto error = impl_->ask(submit_job{std::move(job)}, reply))
-    return error;
-  id = reply.value;
-  return {};
+  const auto error = impl_->ask(submit_job{std::move(job)}, reply);
+  if (error == errc::lost || error == errc::timed_out)
+    impl_->text_ += may_have_job_text;
+  else if (!error)
+    id = reply.value;
+  return error;
 }
 
 std::error_code client::events(core::job_id job, std::uint64_t& next,

@@ -39,6 +39,11 @@ std::string
 gone_node_text(const std::string& lost,
                const std::vector<std::string>& refusing, std::int64_t seconds);
 
+/// Follows the reason why the answer to a new job did not come.
+inline constexpr const char* may_have_job_text =
+  "; it may have taken the job before: once it or another node answers, `shoal "
+  "jobs` lists it";
+
 /// The text for the user: "no node answers in DIR: start one with ...".
 std::string no_node_text(const client_config& config, const failed_ways& ways);
 

@@ -91,11 +91,17 @@ class Causes(World):
         said.wait_line(lambda line: "no quorum" in line and "two" in line
                        and "Waiting" in line)
         self.assertEqual(said.end(signal.SIGKILL), -signal.SIGKILL)
+        later = self.start("train", self.tiny_run(), "--name", "one",
+                           "--out", "later", "--data", self.write_text_files())
+        later.wait_line(lambda line: "Waiting" in line)
         said = self.start("cancel", self.jobs("one")[0]["id"], "--name", "one")
         said.wait_line(lambda line: "asked to end; waiting" in line
                        and "no quorum" in line)
         said.end(signal.SIGKILL)
         nodes["one"].end(signal.SIGKILL)
+        later.wait_line(lambda line: "connection lost" in line
+                        and "`shoal jobs` lists it" in line)
+        self.assertEqual(later.end(), 1)
         run.wait_line(lambda line: "no other node does" in line)
         run.end(signal.SIGKILL)
 
