@@ -16,21 +16,34 @@
 
 namespace shoal::apps {
 
+namespace {
+
+/// Of an option that has a default: an unset variable of a script would take it.
+std::string given(const std::string& value) {
+  return value.empty() ? "is empty: leave it out for its default"
+                       : std::string();
+}
+
+} // namespace
+
 void add_address(CLI::App& c, node_address& at) {
   c.add_option("--name", at.name,
                "name of the node; each name has its own data directory "
-               "(default: this host's name, in the directory 'default')");
+               "(default: this host's name, in the directory 'default')")
+    ->check(given);
   c.add_option("--data-dir", at.data_dir,
                "the node's data directory "
                "(default: ~/.local/share/shoal/NAME)")
-    ->type_name("DIR");
+    ->type_name("DIR")
+    ->check(given);
   c.add_option(
      "--cluster-key", at.cluster_key,
      "file with the key that all peers share; without it a node "
      "serves this machine only "
      "(default: the one that the node keeps from an invite, else your "
      "own, ~/.config/shoal/cluster.key)")
-    ->type_name("FILE");
+    ->type_name("FILE")
+    ->check(given);
 }
 
 void add_node_to_ask(CLI::App& c, node_address& at) {
@@ -288,7 +301,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->type_name("FILE");
   c->add_option("--memory", o.memory,
                 "memory that jobs may use, such as 8GiB or 50% (default: half "
-                "of what is free, shared with this machine's other nodes)");
+                "of what is free, shared with this machine's other nodes)")
+    ->check(given);
   c->add_option(
     "--disk", o.disk,
     "disk space for texts, checkpoints and files of models, such as "

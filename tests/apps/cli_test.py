@@ -79,6 +79,13 @@ class Cli(World):
             self.refuse(2, *command, "--out", "",
                         names=["--out", "is empty: name a folder"])
 
+    def test_an_unset_variable_of_a_script_names_no_other_node(self):
+        for option in ("--name", "--data-dir", "--cluster-key"):
+            for command in ("node", "status"):
+                self.refuse(2, command, option, "",
+                            names=[option, "is empty: leave it out"])
+        self.refuse(2, "node", "--memory", "", names=["--memory", "is empty"])
+
     def test_exit_codes_are_in_the_help(self):
         text = self.succeed("--help")
         for code in ("0 done", "1 failed", "2 wrong use", "130 interrupted"):
