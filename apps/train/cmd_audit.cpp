@@ -186,17 +186,18 @@ int run_audit(const audit_options& o) {
   runtime::run_config* const run = &record->run;
   if (!o.data.empty())
     run->data_paths = o.data;
+  const auto saved = checkpoints(o.out);
+  const std::uint64_t newest =
+    saved.empty() ? 0 : std::uint64_t(saved.back().first);
   const auto metrics = o.out / "metrics.jsonl";
   std::ifstream in(metrics, std::ios::binary);
-  auto [log, impossible] = read_metrics(in, std::uint64_t(record->steps_max));
+  auto [log, impossible] =
+    read_metrics(in, std::uint64_t(record->steps_max), newest);
   if (!in.eof())
     return refuse(metrics.string() + " cannot be read");
   if (log.empty())
     return refuse(metrics.string() + " has no steps of this run");
   // What came after the newest checkpoint was given up, or is not saved yet.
-  const auto saved = checkpoints(o.out);
-  const std::uint64_t newest =
-    saved.empty() ? 0 : std::uint64_t(saved.back().first);
   std::uint64_t later = 0;
   if (newest >= log.front().step)
     later = std::erase_if(

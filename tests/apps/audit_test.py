@@ -131,6 +131,35 @@ class Audit(World):
         self.change("out", again)
         self.assertEqual(self.audit(1, "out")["missing"], [5])
 
+    # After `recover --force` both halves of a shoal had run the same steps; those
+    # of the half that gave way, fetched last, counted as if run again.
+    def test_a_branch_that_was_abandoned_takes_no_steps_away(self):
+        self.train("out")
+
+        def both(steps):
+            """The abandoned branch ended at step 4."""
+            return [dict(s, epoch=1_000_001) for s in steps] + [
+                dict(s, epoch=2, unix_ms=s["unix_ms"] + 9) for s in steps[1:4]]
+        self.change("out", both)
+        self.assertEqual(self.audit(0, "out")["steps"], 5)
+
+    # A run may go on in a shoal that has had fewer views than its first one.
+    def test_a_resumed_job_is_newer_whatever_its_epochs(self):
+        self.train("out")
+        self.number_higher("out")
+        resume = ("train", "out", "--resume", "--training.steps")
+        self.succeed(*resume, 7)
+        self.assertEqual(self.audit(0, "out")["steps"], 7)
+
+    def number_higher(self, out):
+        """As if the shoal of these jobs had had 50 more views."""
+        file = self.folder / out / "metrics.jsonl"
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        for event in events:
+            if "epoch" in event:
+                event["epoch"] += 50
+        file.write_text("".join(json.dumps(e) + "\n" for e in events))
+
     # A node that was cut off during a run lacked steps, and nobody said so.
     def test_steps_that_one_log_lacks_come_from_another_peer(self):
         self.succeed("key", "new", "key")

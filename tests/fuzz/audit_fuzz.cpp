@@ -61,7 +61,8 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size > 0 && data[0] % 2 == 1)
     file = honest + file.substr(1);
   std::istringstream in(file);
-  const apps::metrics_log log = apps::read_metrics(in, steps);
+  const apps::metrics_log log =
+    apps::read_metrics(in, steps, size % (steps + 1));
   SHOAL_ASSERT(in.eof());
   for (const core::used_data& u : log.steps)
     SHOAL_ASSERT(u.step >= 1 && u.step <= steps);
