@@ -172,8 +172,11 @@ void progress::write_to(const std::filesystem::path& out, bool replayed) {
     std::ifstream in(out / "metrics.jsonl", std::ios::binary);
     job_event e;
     for (std::string line; next_metrics_line(in, line);)
-      if (runtime::from_json_line(line, e))
+      if (runtime::from_json_line(line, e)) {
+        if (begins_job(e)) // another shoal may have counted epochs anew
+          recorded_.clear();
         recorded_.insert(identity_of(e));
+      }
   }
   metrics_ = std::make_unique<runtime::metrics_jsonl>(out / "metrics.jsonl");
   if (run_.enable_tensorboard) {

@@ -241,7 +241,7 @@ private:
     data_ = entry.data;
     entry.data_bytes = text_.size();
     if (resumed_)
-      out_->say("notice", "resuming from " + resumed_->from().string());
+      out_->say("notice", resumed_text(resumed_->from()));
     if (auto put = put_origin(entry); !put)
       return put;
     if (folder_)
@@ -262,6 +262,8 @@ private:
       out_->say("notice", kept.message());
     say_notices();
     if (o_.detach) { // others watch it: they may have the folder
+      if (resumed_)
+        mark_resumed(*out_, o_.out, resumed_->from());
       folder_.reset();
       return;
     }

@@ -1,6 +1,7 @@
 // apps/train/run_lines.cpp -- writes these lines.
 #include "apps/train/run_lines.hpp"
 
+#include "apps/common/metrics_log.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/data_order.hpp" // windows_in
@@ -8,8 +9,11 @@
 #include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/text/tokenizer.hpp"
 #include "runtime/model/units.hpp"
+#include "runtime/observe/metrics_jsonl.hpp"
 
+#include <chrono>
 #include <cstdio>
+#include <system_error>
 
 namespace shoal::apps {
 
@@ -96,6 +100,29 @@ void describe(progress& out, const runtime::run_config& run,
   std::snprintf(line, sizeof line, "held-out loss of a byte-bigram model: %.4f",
                 model::bigram_validation_loss(text));
   out.say("bigram", line);
+}
+
+std::string resumed_text(const fs::path& from) {
+  return std::string(resuming_text) + from.string();
+}
+
+void mark_resumed(progress& out, const fs::path& folder, const fs::path& from) {
+  runtime::job_event mark; // a notice
+  mark.text = resumed_text(from);
+  mark.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count();
+  std::string why;
+  try {
+    const auto error =
+      runtime::metrics_jsonl(folder / "metrics.jsonl").add(mark);
+    why = error ? error.message() : "";
+  } catch (const std::system_error& e) {
+    why = e.what();
+  }
+  if (!why.empty())
+    out.say("notice",
+            "metrics.jsonl does not tell where this job begins: " + why);
 }
 
 std::string

@@ -30,6 +30,14 @@ void describe(progress& out, const runtime::run_config& run,
               const model::corpus& text, const model::corpus_report& report,
               bool bigram);
 
+/// That a job goes on from a checkpoint: in metrics.jsonl, its lines follow.
+std::string resumed_text(const std::filesystem::path& from);
+
+/// Puts that line there, for the commands that will watch a job, if this one does
+/// not.
+void mark_resumed(progress& out, const std::filesystem::path& folder,
+                  const std::filesystem::path& from);
+
 /// Where the last checkpoint of a run is, since it is not in `out`, and the
 /// commands that put it there. @param kept  may be empty: nowhere
 /// @param finished  there are no steps to go on with

@@ -150,6 +150,12 @@ class Audit(World):
         resume = ("train", "out", "--resume", "--training.steps")
         self.succeed(*resume, 7)
         self.assertEqual(self.audit(0, "out")["steps"], 7)
+        self.number_higher("out")
+        self.member("one")
+        self.succeed(*resume, 9, "--detach", "--name", "one")
+        job, = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+        self.succeed("attach", job["id"], "--out", "out", "--name", "one")
+        self.assertEqual(self.audit(0, "out")["steps"], 9)
 
     def number_higher(self, out):
         """As if the shoal of these jobs had had 50 more views."""
