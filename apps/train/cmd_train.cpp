@@ -412,9 +412,7 @@ private:
     }
     if (embedded_)
       way_out_ += embedded_->way_out(e);
-    no_room_ = embedded_
-                 ? embedded_->is_full()
-                 : e.waits && e.text.find("cannot be written") != e.text.npos;
+    no_room_ = embedded_ ? embedded_->is_full() : waits_for_room(e);
     if (e.kind != job_event_kind::step)
       return;
     text_ = {}; // others have it now

@@ -151,6 +151,10 @@ std::string unwatched_text(const std::string& job, const std::string& cancel,
          + ". " + attach + " fetches the checkpoint that its peers keep";
 }
 
+bool waits_for_room(const runtime::job_event& e) {
+  return e.waits && e.text.find("cannot be written") != std::string::npos;
+}
+
 std::string ended_text(const follower& watch, const std::string& job) {
   return "job " + job + " "
          + (watch.state() == "failed" ? "failed" : "was " + watch.state())

@@ -38,6 +38,9 @@ std::string resumed_text(const std::filesystem::path& from);
 void mark_resumed(progress& out, const std::filesystem::path& folder,
                   const std::filesystem::path& from);
 
+/// Whether a job says that no disk takes its last checkpoint.
+bool waits_for_room(const runtime::job_event& e);
+
 /// Where the last checkpoint of a run is, since it is not in `out`, and the
 /// commands that put it there. @param kept  may be empty: nowhere
 /// @param finished  there are no steps to go on with
