@@ -131,7 +131,7 @@ private:
       delayed_send(this, served_model::unplaced_lasts_after,
                    later{[this, model, time] { on_unplaced(*model, time); }});
     for (const auto& v : model->versions())
-      apply(*v, v->streams.place(places_of(model->entry(), *place, v->is),
+      apply(*v, v->streams.place(model->places(*place, v->is, quorum_),
                                  members(), steady_now()));
   }
 

@@ -50,36 +50,24 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
   return out;
 }
 
+bool in_contact(const core::island_place& at,
+                const std::vector<core::peer_id>& reachable) {
+  return !at.replicas.empty()
+         && std::ranges::all_of(
+           at.replicas.front().stages, [&](const core::stage_place& s) {
+             return std::ranges::count(reachable, s.lead().peer) > 0;
+           });
+}
+
 /// Whether all peers of one of its pipelines are.
 bool in_contact(const core::assignment& a,
                 const std::vector<core::peer_id>& reachable) {
   return std::ranges::any_of(a.islands, [&](const core::island_place& at) {
-    return !at.replicas.empty()
-           && std::ranges::all_of(
-             at.replicas.front().stages, [&](const core::stage_place& s) {
-               return std::ranges::count(reachable, s.lead().peer) > 0;
-             });
+    return in_contact(at, reachable);
   });
 }
 
 } // namespace
-
-std::vector<core::pipeline_place>
-places_of(const core::job_entry& job, const core::assignment& a,
-          const core::model_version& version) {
-  std::vector<core::pipeline_place> out;
-  for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
-    const core::island_place& at = a.islands[i];
-    if (at.replicas.empty())
-      continue;
-    core::pipeline_place& p = out.emplace_back();
-    p.header = version_header(job, i, at, version);
-    for (const core::stage_place& s : at.replicas.front().stages)
-      p.stages.push_back(s.lead().peer);
-    p.speaker = p.stages.front();
-  }
-  return out;
-}
 
 const std::shared_ptr<served_version>& served_model::current() const {
   for (const auto& v : versions_)
@@ -120,6 +108,28 @@ std::uint64_t served_model::set_place(const core::assignment& a,
     unplaced = {++times_unplaced_, {}, false};
   unplaced->why = waits ? a.islands.front().why_waiting : quorum.why_none;
   return begins ? unplaced->number : 0;
+}
+
+std::vector<core::pipeline_place>
+served_model::places(const core::assignment& a,
+                     const core::model_version& version,
+                     const runtime::quorum_changed& quorum) const {
+  // Where none is whole, streams wait for peers to come back.
+  const bool choose =
+    !quorum.why_none.empty() && in_contact(a, quorum.reachable);
+  std::vector<core::pipeline_place> out;
+  for (std::uint32_t i = 0; i < a.islands.size(); ++i) {
+    const core::island_place& at = a.islands[i];
+    if (at.replicas.empty())
+      continue;
+    core::pipeline_place& p = out.emplace_back();
+    p.header = version_header(entry_, i, at, version);
+    for (const core::stage_place& s : at.replicas.front().stages)
+      p.stages.push_back(s.lead().peer);
+    p.speaker = p.stages.front();
+    p.in_contact = !choose || in_contact(at, quorum.reachable);
+  }
+  return out;
 }
 
 std::size_t served_model::streams() const {

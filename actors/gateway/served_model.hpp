@@ -42,11 +42,6 @@ struct served_version {
   core::nanoseconds since = 0;
 };
 
-/// Where the pipelines of a version are.
-std::vector<core::pipeline_place>
-places_of(const core::job_entry& job, const core::assignment& a,
-          const core::model_version& version);
-
 class served_model {
 public:
   served_model(core::job_entry entry, runtime::serve_config config)
@@ -117,6 +112,10 @@ public:
   /// Takes the place in a view. @returns the number of a time that begins, or 0
   std::uint64_t
   set_place(const core::assignment& a, const runtime::quorum_changed& quorum);
+  /// Where the pipelines of a version are, and which of them are in contact.
+  std::vector<core::pipeline_place>
+  places(const core::assignment& a, const core::model_version& version,
+         const runtime::quorum_changed& quorum) const;
 
   std::vector<std::function<void()>> waiting; ///< for text()
   pipeline_scaler scaler;

@@ -68,7 +68,8 @@ replay::place(std::vector<pipeline_place> pipelines,
     if (!s.island)
       continue;
     const auto is = next.find(*s.island);
-    if (is != next.end() && is->second.at.header == s.header)
+    if (is != next.end() && is->second.at.header == s.header
+        && is->second.at.in_contact)
       continue;
     const auto& stages = pipelines_.at(*s.island).at.stages;
     const bool died = std::ranges::any_of(
@@ -94,7 +95,7 @@ void replay::unplace(stream& s) {
 void replay::refresh_router() {
   std::vector<pipeline_load> loads;
   for (const auto& [island, p] : pipelines_)
-    if (p.report && p.report->ready)
+    if (p.ready())
       loads.push_back({island, p.at.header.since, p.report->room,
                        p.report->waiting, p.report->per_s});
   router_.set(std::move(loads));
@@ -106,7 +107,7 @@ void replay::place_waiting() {
     stream& s = streams_.at(id);
     const auto island = router_.choose(s.ask.tokens, s.ask.tokens_max - 1);
     if (!island) {
-      if (ready() > 0 && ready() == pipelines_.size())
+      if (all_ready())
         end(streams_.find(id), stream_end::too_long);
       continue;
     }
@@ -259,15 +260,14 @@ replay::effects replay::ask_of_streams(nanoseconds now) {
 }
 
 std::size_t replay::ready() const {
-  return std::size_t(std::ranges::count_if(pipelines_, [](const auto& p) {
-    return p.second.report && p.second.report->ready;
-  }));
+  return std::size_t(std::ranges::count_if(
+    pipelines_, [](const auto& p) { return p.second.ready(); }));
 }
 
 std::uint64_t replay::room() const {
   std::uint64_t out = 0;
   for (const auto& [island, p] : pipelines_)
-    if (p.report && p.report->ready)
+    if (p.ready())
       out = std::max(out, p.report->room);
   return out;
 }
@@ -282,8 +282,10 @@ std::vector<replica_watch::line> replay::lines() const {
 std::vector<pipeline_report> replay::reports() const {
   std::vector<pipeline_report> out;
   for (const auto& [island, p] : pipelines_)
-    if (p.report)
+    if (p.report) {
       out.push_back(*p.report);
+      out.back().ready = p.ready();
+    }
   return out;
 }
 

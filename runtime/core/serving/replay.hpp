@@ -9,7 +9,8 @@
 //
 //   accepted --a pipeline is ready and has room--> placed --end--> over
 //      ^                                             |
-//      `------- its pipeline has another place ------'
+//      `-- its pipeline has another place, or is ----'
+//          out of contact while another one is not
 //
 // Invariants
 // G-1: a client gets each token once, in order, without a gap.
@@ -63,6 +64,9 @@ struct pipeline_place {
   job_header header;
   peer_id speaker{}; ///< of its first stage
   std::vector<peer_id> stages;
+  /// False: without a quorum, peers of it are out of reach, while another
+  /// pipeline is whole. No stream is placed there until they are back.
+  bool in_contact = true;
 };
 
 /// News for a client.
@@ -107,7 +111,7 @@ public:
   static constexpr nanoseconds old_report = 3'000'000'000;
 
   [[nodiscard]] std::size_t size() const noexcept { return streams_.size(); }
-  /// Pipelines that are ready.
+  /// Pipelines that are ready and in contact.
   [[nodiscard]] std::size_t ready() const;
   /// Whether there are pipelines, and all are ready.
   [[nodiscard]] bool all_ready() const {
@@ -134,6 +138,8 @@ private:
     pipeline_place at;
     std::optional<pipeline_report> report; ///< of this place
     nanoseconds told = 0;                  ///< when; or asked again
+
+    bool ready() const { return report && report->ready && at.in_contact; }
   };
 
   void send(const peer_id& to, serve_message what);

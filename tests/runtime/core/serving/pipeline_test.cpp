@@ -386,6 +386,51 @@ BOOST_AUTO_TEST_CASE(penalties_count_what_was_chosen) {
   BOOST_TEST((counted(next[0]) == expected));
 }
 
+// Without a quorum half of the requests were sent to a peer that was dead.
+BOOST_AUTO_TEST_CASE(streams_leave_a_pipeline_that_is_out_of_contact) {
+  replay gate;
+  const peer_id there = peer(7);
+  pipeline_place here, far;
+  here.header = under;
+  here.speaker = me;
+  here.stages = {me};
+  far.header = under;
+  far.header.island = 1;
+  far.speaker = there;
+  far.stages = {there};
+  const std::set<peer_id> members{me, there};
+  (void)gate.place({here, far}, members, 0);
+  const auto tell = [&](const pipeline_place& p) {
+    pipeline_report r;
+    r.header = p.header;
+    r.ready = true;
+    r.room = 1 << 20;
+    return all<serve_request>(gate.take(p.speaker, r, 0).sends);
+  };
+  stream_ask ask;
+  ask.tokens = {1, 2, 3};
+  ask.tokens_max = 9;
+  (void)tell(far);
+  BOOST_TEST(all<serve_request>(gate.accept(1, ask, 0).sends).size() == 1u);
+  (void)tell(here);
+  BOOST_TEST(gate.ready() == 2u);
+
+  far.in_contact = false;
+  const auto moved = gate.place({here, far}, members, second);
+  BOOST_TEST_REQUIRE(moved.sends.size() == 1u);
+  BOOST_TEST((moved.sends[0].to == me));
+  BOOST_TEST(gate.ready() == 1u);
+  for (stream_id id = 2; id < 20; ++id)
+    for (const serve_send& s : gate.accept(id, ask, second).sends)
+      BOOST_TEST((s.to == me));
+  BOOST_TEST(gate.reports().size() == 2u);
+  BOOST_TEST(!gate.reports()[1].ready);
+
+  far.in_contact = true; // it is known to be ready
+  BOOST_TEST(gate.place({here, far}, members, second).sends.empty());
+  BOOST_TEST(gate.ready() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(a_gateway_asks_again_what_became_of_streams) {
   replay gate;
   pipeline_place at;
