@@ -226,8 +226,8 @@ class ServePeers(Serving):
                       "left", said)
         self.succeed("cancel", "wide", "--name", "one")
         events = self.events(self.succeed(
-            "serve", "m", "--as", "tiny", "--stages", 1, "--detach", "--json",
-            "--name", "one"))
+            "serve", "m", "--as", "tiny", "--stages", 1, "--replicas", 3,
+            "--detach", "--json", "--name", "one"))
         self.assert_documented("serve", *events)
         self.assertEqual(events[-1]["url"], f"http://{at['one'].address}/v1")
         job, = [j for j in json.loads(self.succeed(
@@ -242,6 +242,8 @@ class ServePeers(Serving):
                 node.end(signal.SIGKILL)
         nodes[holds].wait_line(lambda line: "no quorum" in line)
         self.assertEqual(at[holds].stream(body), (200, {0: expected}))
+        for prompt in "abcdef":  # none goes to a pipeline that is dead
+            self.assertEqual(at[holds].post(body | {"prompt": 40 * prompt})[0], 200)
         self.assertEqual(at[holds].get("/ready")[0], 200)
 
     # Disks.
