@@ -19,6 +19,7 @@
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file.hpp"
+#include "runtime/files/home_folder.hpp"
 #include "runtime/identity/identity.hpp"
 
 #include <poll.h>
@@ -40,10 +41,9 @@ constexpr std::string_view block = "\"\"\"";
 
 /// "~/" as a shell has it.
 std::filesystem::path path_of(const std::string& text) {
-  const char* const home = std::getenv("HOME");
-  return text.starts_with("~/") && home != nullptr
-           ? std::filesystem::path(home) / text.substr(2)
-           : std::filesystem::path(text);
+  const std::filesystem::path home = runtime::home_folder();
+  return text.starts_with("~/") && !home.empty() ? home / text.substr(2)
+                                                 : std::filesystem::path(text);
 }
 
 class chat {

@@ -10,6 +10,7 @@
 #include "apps/common/toml_file.hpp"
 #include "apps/common/version.hpp"
 #include "apps/terminal/shown_stream.hpp"
+#include "runtime/files/home_folder.hpp"
 
 #include <CLI/CLI.hpp>
 #include <poll.h>
@@ -30,11 +31,8 @@ namespace shoal::apps {
 namespace {
 
 std::filesystem::path default_config() {
-  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg)
-    return std::filesystem::path(xdg) / "shoal" / "shoal.toml";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".config" / "shoal" / "shoal.toml";
-  return {};
+  const auto config = runtime::xdg_folder("XDG_CONFIG_HOME", ".config");
+  return config.empty() ? config : config / "shoal" / "shoal.toml";
 }
 
 int run_chosen(CLI::App& app, const runners& run,

@@ -5,6 +5,7 @@
 #include "runtime/core/text/hex.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file.hpp"
+#include "runtime/files/home_folder.hpp"
 #include "runtime/wire/codec.hpp" // key_digest
 
 #include <fcntl.h>
@@ -139,14 +140,11 @@ void keep_own_cluster(const fs::path& data_dir, const std::string& name) {
 }
 
 fs::path user_key_file() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (config && *config)
-    return fs::path(config) / "shoal" / "cluster.key";
-  if (home && *home)
-    return fs::path(home) / ".config" / "shoal" / "cluster.key";
-  throw setup_error("neither XDG_CONFIG_HOME nor HOME is set: name a cluster "
-                    "key by --cluster-key");
+  const fs::path config = xdg_folder("XDG_CONFIG_HOME", ".config");
+  if (config.empty())
+    throw setup_error("neither XDG_CONFIG_HOME nor HOME is set: set one, or "
+                      "name a cluster key by --cluster-key");
+  return config / "shoal" / "cluster.key";
 }
 
 shared_key load_user_key() {
@@ -165,15 +163,10 @@ shared_key existing_user_key() {
 }
 
 fs::path default_data_dir(const std::string& name) {
-  fs::path base;
-  const char* data = std::getenv("XDG_DATA_HOME");
-  const char* home = std::getenv("HOME");
-  if (data && *data)
-    base = data;
-  else if (home && *home)
-    base = fs::path(home) / ".local" / "share";
-  else
-    throw setup_error("neither XDG_DATA_HOME nor HOME is set: use --data-dir");
+  const fs::path base = xdg_folder("XDG_DATA_HOME", ".local/share");
+  if (base.empty())
+    throw setup_error("neither XDG_DATA_HOME nor HOME is set: set one, or name "
+                      "the folder of a node by --data-dir");
   return base / "shoal" / (name.empty() ? "default" : name);
 }
 

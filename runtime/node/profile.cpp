@@ -5,6 +5,7 @@
 #include "kernels/common/thread_team.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/files/file.hpp"
+#include "runtime/files/home_folder.hpp"
 #include "runtime/host/host_limits.hpp"
 
 #include <fcntl.h>
@@ -131,13 +132,8 @@ rates measure(int threads) {
 } // namespace
 
 static fs::path cache_dir() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache && *cache)
-    return fs::path(cache) / "shoal";
-  if (home && *home)
-    return fs::path(home) / ".cache" / "shoal";
-  return {};
+  const fs::path cache = xdg_folder("XDG_CACHE_HOME", ".cache");
+  return cache.empty() ? cache : cache / "shoal";
 }
 
 /// The stored rates; measured under a lock if there are none. An unusable cache

@@ -207,6 +207,10 @@ static bool choose_key(const node_config& config, node_setup& out) {
     out.cluster_key = load_cluster_key(config.cluster_key_file);
   } else if (!config.embedded && fs::exists(own)) {
     out.cluster_key = load_cluster_key(own);
+  } else if (config.embedded && config.join.empty()) {
+    // Nobody else meets it, so nothing need be written into the user's home.
+    out.cluster_key = transport::tls::make_shared_key();
+    shared = false;
   } else {
     out.cluster_key = load_user_key();
     shared = false;

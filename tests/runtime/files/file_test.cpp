@@ -1,6 +1,7 @@
 // tests/runtime/files/file_test.cpp -- a file is replaced whole, or not at all.
 #include "runtime/files/file.hpp"
 #include "runtime/files/file_io.hpp"
+#include "runtime/files/home_folder.hpp"
 #include "tests/support/scratch.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -120,6 +121,25 @@ BOOST_AUTO_TEST_CASE(a_new_file_replaces_none) {
   BOOST_TEST(
     (write_new_file(file, bytes_of("second")) == std::errc::file_exists));
   BOOST_TEST(text_of(file) == "first");
+}
+
+// Under env -i commands refused, with advice that did not help.
+BOOST_AUTO_TEST_CASE(a_user_has_a_home_without_the_variable) {
+  using shoal::runtime::home_folder;
+  using shoal::runtime::xdg_folder;
+  const char* const home = std::getenv("HOME");
+  const std::string before = home ? home : "";
+  ::setenv("HOME", "/h", 1);
+  BOOST_TEST(home_folder() == "/h");
+  ::setenv("XDG_TEST_HOME", "/x", 1);
+  BOOST_TEST(xdg_folder("XDG_TEST_HOME", ".below") == "/x");
+  ::unsetenv("XDG_TEST_HOME");
+  BOOST_TEST(xdg_folder("XDG_TEST_HOME", ".below") == "/h/.below");
+  ::unsetenv("HOME");
+  const passwd* const user = ::getpwuid(::geteuid());
+  BOOST_TEST(home_folder() == (user ? user->pw_dir : ""));
+  if (home)
+    ::setenv("HOME", before.c_str(), 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
