@@ -4,6 +4,7 @@
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
+#include "apps/train/run_lines.hpp"
 #include "apps/train/run_record.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "runtime/files/temporary_folder.hpp"
@@ -194,6 +195,10 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
       + (has_weights(folder) ? "a model's weights" : "checkpoints")
       + ", but no config.json, which says what model it is: put that file "
         "back, from a copy or from another checkpoint of the run"};
+  if (const auto record = read_record(folder)) // the folder had no room for it
+    if (const auto kept = kept_for(folder, record->jobs); !kept.empty())
+      return model::failure{folder.string() + " has no model yet: "
+                            + kept_text(kept, folder, false)};
   if (std::filesystem::exists(folder / record_name, error))
     return model::failure{
       folder.string()

@@ -89,9 +89,10 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
     "--resume: no checkpoint in " + (out / "checkpoint").string() + ": ";
   if (found.record_ && !found.record_->jobs.empty()) {
     const std::string& job = found.record_->jobs.back();
-    why += "if its job " + job
-           + " still runs (see `shoal jobs`), `shoal attach " + job + " --out "
-           + out.string() + "` goes on watching it; else ";
+    why += "if `shoal jobs` lists its job " + job
+           + ", also as ended, `shoal attach " + job + " --out " + out.string()
+           + "` fetches its newest checkpoint, and watches it while it runs; "
+             "else ";
   }
   return failure{why
                  + "start anew in another folder: `shoal train RUN_FILE --out "

@@ -282,6 +282,15 @@ class Train(World):
         for part in ("/proc/shoal-train-", "TMPDIR names another folder"):
             self.assertIn(part, done.stderr)
 
+    # As in a container: it wanted to write a key there that nobody else needs.
+    def test_a_run_without_a_node_needs_no_home(self):
+        for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+            self.env.pop(variable, None)
+        self.env["HOME"] = "/proc"
+        self.succeed("train", self.tiny_run(), "--data", self.write_text_files(),
+                     "--out", "out", "--training.steps", 1)
+        self.assertTrue((self.folder / "out/model.safetensors").exists())
+
     # It went on for ever, and only advised to cancel the job.
     def test_a_run_whose_temporary_folder_is_full_goes_on_beside_out(self):
         small = self.folder / "small"
@@ -344,6 +353,7 @@ class Train(World):
         self.train("c")  # it removes what killed commands have left
         (self.folder / "b/checkpoint").unlink()
         self.refuse(1, "train", "b", "--resume", names=[told[0]])
+        self.refuse(1, "generate", "b", "--prompt", "a", names=[told[0]])
         subprocess.run(told[0], shell=True, cwd=self.folder, check=True)
         self.assertEqual(told[1], "shoal train b --resume")
         step = int(kept.name.removeprefix("step-"))
