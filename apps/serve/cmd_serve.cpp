@@ -175,6 +175,10 @@ private:
                   exit_interrupted);
     if (state_ == "failed")
       return fail("the job failed: " + cause_);
+    if (!interrupts_.seen() && !detached_)
+      say("notice", "\"" + submission_.name()
+                      + "\" is not served any more: another command has ended "
+                        "it");
     return interrupts_.seen() ? exit_interrupted : exit_done;
   }
 

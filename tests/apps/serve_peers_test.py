@@ -128,6 +128,11 @@ class ServePeers(Serving):
             self.assertEqual(results[i], (200, {0: self.alone(
                 prompt, LONG, temperature=0, model="long")}))
         self.assertEqual(command.end(), 130)
+        again = self.start("serve", "long", "--as", "tiny", "--name", "one")
+        again.wait_line(lambda line: " is served at " in line)
+        self.succeed("cancel", "tiny", "--name", "two")
+        again.wait_line(lambda line: "is not served any more" in line)
+        self.assertEqual(again.end(), 0)
 
     def test_pipelines_follow_the_load(self):
         """Requests that wait make a second pipeline, calm removes it; texts are
