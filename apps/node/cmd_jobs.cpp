@@ -265,7 +265,8 @@ int force(runtime::client& client, const recover_options& o) {
   std::cout
     << "a new shoal was made; the other peers join it when they come back. It "
        "numbers its views a million higher, so that none has a number of the "
-       "old shoal's\n";
+       "old shoal's. Of what waited for the old one's quorum nothing is done: "
+       "ask again, for example `shoal cancel`\n";
   return exit_done;
 }
 

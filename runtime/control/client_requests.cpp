@@ -283,8 +283,7 @@ bool client_requests::has_room(std::uint64_t bytes, std::uint64_t reserved,
                                  "under way, "
                            : std::string())
            + "the upload needs " + core::size_text(bytes) + ", and "
-           + core::size_text(disk.reserve_bytes)
-           + " stay free (store::reserve_bytes_max): make room, "
+           + core::size_text(disk.reserve_bytes) + " stay free: make room, "
            + (reserved > 0 ? "wait until the others have ended, " : "")
            + "or upload to another node",
          reply_code::again_later);
