@@ -71,6 +71,16 @@ BOOST_AUTO_TEST_CASE(one_that_is_given_up_is_gone_until_it_is_made_again) {
   BOOST_TEST(k.heard().size() == 2u);
 }
 
+/// One after the other, since no disk has any of them whole; all stores together
+/// may have that many.
+BOOST_AUTO_TEST_CASE(as_many_are_given_up_as_a_seal_can_name) {
+  known_checkpoints k;
+  for (std::uint64_t step = checkpoints_told_max; step > 0; --step)
+    BOOST_TEST(k.give_up(of_step(step)));
+  for (std::uint64_t step = checkpoints_told_max; step > 0; --step)
+    BOOST_TEST(!k.give_up(of_step(step)));
+}
+
 BOOST_AUTO_TEST_CASE(without_an_older_one_nothing_is_held) {
   known_checkpoints k;
   k.hold(of_step(10), peer(1));

@@ -18,7 +18,9 @@ namespace shoal::core {
 
 class known_checkpoints {
 public:
-  static constexpr std::size_t given_up_max = 8;
+  /// One that is forgotten may be given up again, by the seal of a peer that has
+  /// not forgotten it.
+  static constexpr std::size_t given_up_max = checkpoints_told_max;
   static constexpr std::size_t held_max = 9;
   static constexpr std::size_t heard_max = 8;
 
