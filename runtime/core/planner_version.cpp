@@ -3,6 +3,6 @@
 
 namespace shoal::core {
 
-const std::uint32_t planner_version = 7;
+const std::uint32_t planner_version = 8;
 
 } // namespace shoal::core

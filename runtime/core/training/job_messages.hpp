@@ -107,7 +107,8 @@ struct vote {
     samples;            ///< sent with losses: their digests (ledger.hpp)
   bool writing = false; ///< the sender still writes shards of a checkpoint
   bool unable = false;  ///< its disk refuses them: another holder is to write
-  std::uint64_t checkpoint_lag = 0;   ///< from the publisher; 0: unknown
+  std::uint64_t checkpoint_lag = 0;   ///< to expect of one that the sender
+                                      ///< publishes; 0: unknown
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
   std::uint32_t bad_before = 0;       ///< step_record::bad of the step before
   friend bool operator==(const vote&, const vote&) = default;

@@ -472,7 +472,7 @@ void job_core::commit_if_voted() {
   if (drained)
     stop_step_ = current_ + 1;
   copies_.note(all, current_, out_);
-  rounds_.note(votes, current_, bad_run_ == 0, out_);
+  rounds_.note(duty_, votes, current_, bad_run_ == 0, out_);
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;

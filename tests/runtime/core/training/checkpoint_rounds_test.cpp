@@ -54,7 +54,7 @@ struct one_of_three {
     for (const std::uint8_t n : {1, 2, 3})
       votes[peer(n)].unable = std::ranges::find(peers, n) != peers.end();
     job_actions out;
-    rounds.note(votes, 4, true, out);
+    rounds.note(d, votes, 4, true, out);
   }
 
   duty d;
@@ -76,6 +76,23 @@ BOOST_AUTO_TEST_CASE(the_checkpointer_publishes_unless_its_disk_refuses) {
   BOOST_TEST((run[0].publisher == peer(2)));
   BOOST_TEST((run[0].unable == std::vector{peer(1)}));
   BOOST_TEST(!p.rounds.publishing(p.d, 16));
+}
+
+/// Others may have published some long ago, which took long.
+BOOST_AUTO_TEST_CASE(the_lag_is_that_of_the_peer_that_publishes) {
+  one_of_three p(3);
+  std::map<peer_id, vote> votes;
+  for (const std::uint8_t n : {1, 2, 3})
+    votes[peer(n)].checkpoint_lag = n;
+  job_actions out;
+  p.rounds.note(p.d, votes, 4, true, out);
+  BOOST_TEST(p.rounds.agreed_lag() == 1u);
+  votes[peer(1)].unable = true;
+  p.rounds.note(p.d, votes, 5, true, out);
+  BOOST_TEST(p.rounds.agreed_lag() == 2u);
+  votes[peer(2)].checkpoint_lag = 0; // it has published none yet
+  p.rounds.note(p.d, votes, 6, true, out);
+  BOOST_TEST(p.rounds.agreed_lag() == 2u);
 }
 
 /// For the status, which names them.

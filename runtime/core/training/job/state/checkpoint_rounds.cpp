@@ -50,19 +50,20 @@ void checkpoint_rounds::begin(const duty& d, std::uint64_t step, bool last,
                                               unable_, publisher_});
 }
 
-void checkpoint_rounds::note(const std::map<peer_id, vote>& votes,
+void checkpoint_rounds::note(const duty& d,
+                             const std::map<peer_id, vote>& votes,
                              std::uint64_t step, bool finite,
                              job_actions& out) {
-  std::uint64_t lag = 0;
   bool writing = false;
   unable_.clear();
   for (const auto& [peer, v] : votes) {
-    lag = std::max(lag, v.checkpoint_lag);
     writing = writing || v.writing;
     if (v.unable)
       unable_.push_back(peer);
   }
-  pace_.heard(lag, writing);
+  // What others have seen when they were publishers may be long ago.
+  const auto next = votes.find(publisher_of(*d.place, unable_));
+  pace_.heard(next == votes.end() ? 0 : next->second.checkpoint_lag, writing);
   if (slow_reported_ || !finite || !pace_.slow(step))
     return;
   slow_reported_ = true;

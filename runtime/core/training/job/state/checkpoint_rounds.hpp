@@ -61,8 +61,9 @@ public:
   /// @pre d.place has replicas
   void begin(const duty& d, std::uint64_t step, bool last, job_actions& out);
   /// A step is committed. @param finite its loss and norm are
-  void note(const std::map<peer_id, vote>& votes, std::uint64_t step,
-            bool finite, job_actions& out);
+  /// @pre d.place has replicas
+  void note(const duty& d, const std::map<peer_id, vote>& votes,
+            std::uint64_t step, bool finite, job_actions& out);
   /// For our vote: we gather a checkpoint that is not published yet.
   [[nodiscard]] bool publishing(const duty& d, std::uint64_t step) const;
   /// For our vote; 0: unknown.
