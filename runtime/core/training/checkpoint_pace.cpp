@@ -29,8 +29,9 @@ void checkpoint_pace::published(std::uint64_t begun, std::uint64_t now) {
 }
 
 std::uint64_t checkpoint_pace::distance() const noexcept {
-  const std::uint64_t unknown = restored_ ? every_ - every_ / 4 : every_ / 2;
-  const std::uint64_t ahead = lag_ > 0 ? lag_ + 1 : unknown;
+  std::uint64_t ahead = restored_ ? every_ - every_ / 4 : every_ / 2;
+  if (lag_ > 0)
+    ahead = std::min(lag_ + 1, every_ - every_ / 2);
   return every_ > ahead ? every_ - ahead : 1;
 }
 
@@ -46,7 +47,11 @@ bool checkpoint_pace::slow(std::uint64_t step) const noexcept {
 }
 
 std::uint64_t checkpoint_pace::lag() const noexcept {
-  return seen_.empty() ? 0 : *std::ranges::max_element(seen_);
+  std::uint64_t largest = 0;
+  for (std::size_t i = 0; i < seen_.size(); ++i)
+    if (seen_[i] <= every_ / 2 || i + long_lag_window >= seen_.size())
+      largest = std::max(largest, seen_[i]);
+  return largest;
 }
 
 } // namespace shoal::core
