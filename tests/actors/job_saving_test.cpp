@@ -114,6 +114,19 @@ BOOST_AUTO_TEST_CASE(one_checkpoint_is_written_at_a_time) {
   BOOST_TEST(p.seen.written.size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_disk_that_is_too_slow_is_noted_with_what_follows) {
+  network wire;
+  saving_peer p(wire, 0);
+  p.here.world->run.checkpoint_interval = 50;
+  p.part.slow({794, 235});
+  BOOST_REQUIRE(p.log.all.size() == 1u);
+  const std::string& text = p.log.all.back().text;
+  BOOST_TEST(text.find("longer than 50 steps (checkpoint.interval)")
+             != std::string::npos);
+  BOOST_TEST(text.find("each begins as soon as the one before is done")
+             != std::string::npos);
+}
+
 /// The whole of it, and of its files: job_checkpoints_test.cpp.
 BOOST_AUTO_TEST_CASE(state_that_is_not_whole_is_not_saved_but_reported) {
   network wire;

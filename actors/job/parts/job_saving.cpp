@@ -150,7 +150,8 @@ void job_saving::slow(const checkpoints_slow& a) {
     "checkpoints take longer than "
       + std::to_string(here_.run().checkpoint_interval)
       + " steps (checkpoint.interval) allow: if all peers died at once, more"
-        " would be run again; the run does not wait for them");
+        " would be run again; the run does not wait for them, and while they"
+        " take that long, each begins as soon as the one before is done");
 }
 
 /// Logs each checkpoint once.
