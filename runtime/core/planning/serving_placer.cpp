@@ -105,10 +105,14 @@ void lay_out_serving(island_draft& d, const view& v) {
         was && !is_worth_a_move(best, *was, d.p, v))
       best.replicas = d.p.previous->replicas;
   d.at.replicas = std::move(best.replicas);
+  const bool others_work =
+    std::ranges::any_of(v.members, [state = working_state(v)](const member& m) {
+      return usable(m, state);
+    });
   if (d.at.replicas.empty())
     d.at.why_waiting =
       which_of(d.p)
-      + (d.p.island > 0 && d.p.members.empty()
+      + (d.p.members.empty() && others_work
            ? "no peer is left: each pipeline has peers of its own"
            : why_nowhere(d.p));
 }

@@ -133,6 +133,21 @@ BOOST_AUTO_TEST_CASE(a_served_model_reserves_a_share_and_is_no_whole_job) {
   BOOST_TEST(part(serve, {1, 4}) == 15);
 }
 
+// All members were called witnesses, or without a measured speed.
+BOOST_AUTO_TEST_CASE(the_first_pipeline_may_have_no_peer_left) {
+  view v = served(2, 2);
+  const assignment both = pipelines_of(v);
+  v.previous = {both};
+  const peer_id lost = both.islands[0].replicas.at(0).stages.at(0).lead().peer;
+  std::erase_if(v.members, [&](const member& m) { return m.id.peer == lost; });
+  ++v.number;
+  const assignment one = pipelines_of(v);
+  BOOST_TEST(has(one.islands[0].why_waiting, "no peer is left"),
+             one.islands[0].why_waiting);
+  v.members[0].witness = true;
+  BOOST_TEST(has(pipelines_of(v).islands[0].why_waiting, "no member can work"));
+}
+
 BOOST_AUTO_TEST_CASE(a_pipeline_has_as_few_stages_as_fit) {
   view v = served(4);
   BOOST_TEST(only(v).replicas.at(0).stages.size() == 1u);
