@@ -212,7 +212,8 @@ BOOST_AUTO_TEST_CASE(a_peer_is_revoked_by_name_or_id) {
   const auto answers = adopt(v);
   BOOST_TEST_REQUIRE(answers.size() == 1);
   BOOST_TEST(answers[0].token == 2);
-  BOOST_TEST(answers[0].what.text == core::to_hex(numbered_peer(2)));
+  BOOST_TEST(
+    answers[0].what.text.starts_with(core::to_hex(numbered_peer(2)) + "\n"));
   v.members.pop_back();
   adopt(v);
   admits.revoke_peer(7, {"02020202"}); // the digits that messages show
