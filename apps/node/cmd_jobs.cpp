@@ -164,13 +164,14 @@ int run_cancel(const cancel_options& o) {
   // have ended.
   auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
-    std::string state;
+    std::string state, waits;
     bool trains = false, saved = false;
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text) {
         state = text_of(j, "state");
         trains = !serves(j);
         saved = j.contains("checkpoint");
+        waits = j.contains("waiting") ? text_of(j, "waiting") : std::string();
       }
     const auto at = std::chrono::steady_clock::now();
     if (state.empty()
@@ -213,7 +214,13 @@ int run_cancel(const cancel_options& o) {
       const std::string why = no_quorum_text(*status);
       std::cerr << "shoal: job " << job.text
                 << " was asked to end; waiting for it"
-                << (why.empty() ? "" : ". " + why) << "\n";
+                << (!why.empty() ? ". " + why
+                    : waits.empty()
+                      ? ""
+                      : ". It has no step that could end, as it waits: " + waits
+                          + ". `" + command_line("cancel " + job.text, o.at)
+                          + " --now` ends it as of its newest checkpoint")
+                << "\n";
     }
     if (interrupts.seen())
       return fail("job " + job.text + " was asked to end; not waiting for it",

@@ -2,9 +2,11 @@
 # files that are not what their names say, options that do not go together.
 import json
 import shlex
+import shutil
 import signal
 import subprocess
 
+from node_test import free_users
 from support import TINY_RUN, World, main
 
 POINTER = ("version https://git-lfs.github.com/spec/v1\n"
@@ -239,6 +241,24 @@ class Mistakes(World):
                      "choose another --data-dir"):
             self.assertIn(says, line)
         self.assertEqual(node.end(), 1)
+
+    # It was said to be absent, with the advice to start it.
+    def test_the_node_of_another_user_cannot_be_asked(self):
+        users = free_users(1)
+        if users is None:
+            self.skipTest("needs root, setpriv and a user without processes")
+        self.folder.chmod(0o755)
+        self.program_of_all = self.folder / "shoal"
+        shutil.copy(self.program, self.program_of_all)
+        (self.folder / "theirs").mkdir(mode=0o700)
+        done = subprocess.run(
+            ["setpriv", f"--reuid={users[0]}", f"--regid={users[0]}",
+             "--clear-groups", self.program_of_all, "status", "--data-dir",
+             self.folder / "theirs"],
+            env=self.env, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("theirs: Permission denied", done.stderr)
+        self.assertNotIn("start one", done.stderr)
 
 
 if __name__ == "__main__":
