@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_has_gone_is_revoked_by_its_name) {
 // One that had left came back with the old key, though nobody was to have it.
 BOOST_AUTO_TEST_CASE(a_revocation_names_those_that_may_come_back) {
   core::view v = two_members();
-  v.members[1].name = "anna";
+  v.members[1].name = "carl";
   v.members.push_back(v.members[1]);
   v.members[2].id.peer = numbered_peer(3);
   v.members[2].name = "bert";
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(a_revocation_names_those_that_may_come_back) {
   v.lapsed = {numbered_peer(9), numbered_peer(3)};
   adopt(v);
   nodes.adopted(&before, node.now, 1);
-  admits.revoke_peer(1, {"anna"});
+  admits.revoke_peer(1, {"carl"});
   v.members.pop_back();
   v.revoked = {numbered_peer(2)};
   const auto answers = adopt(v);
