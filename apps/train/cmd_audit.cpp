@@ -202,7 +202,13 @@ int run_audit(const audit_options& o) {
   if (newest >= log.front().step)
     later = std::erase_if(
       log, [&](const core::used_data& u) { return u.step > newest; });
-  const auto text = read_text(*run, o.out);
+  // A run that has not ended has its tokenizer in its checkpoints alone.
+  std::error_code none;
+  const bool in_checkpoint =
+    !saved.empty()
+    && std::filesystem::exists(saved.back().second / "tokenizer.json", none);
+  const auto text =
+    read_text(*run, in_checkpoint ? saved.back().second : o.out);
   if (!text)
     return refuse("data: " + text.message()
                   + (o.data.empty() ? ": if the text is elsewhere on this "

@@ -49,6 +49,22 @@ def changed(rng, text):
 
 
 class Audit(World):
+    # "has no tokenizer", it said, with advice that did not help.
+    def test_an_unfinished_run_has_its_tokenizer_in_its_checkpoints(self):
+        text = self.write_text_files()
+        self.succeed("train", self.tiny_run(), "--data", text, "--out", "base",
+                     "--training.steps", 1, "--tokenizer", "bpe",
+                     "--vocab-size", 300)
+        tune = self.write("tune.toml", '[model]\npath = "base"\n[training]\n'
+                          "steps = 1000000\nseq_len = 32\n[checkpoint]\n"
+                          "interval = 5\n")
+        run = self.start("train", tune, "--data", text, "--out", "tuned",
+                         "--threads", 1)
+        run.wait_line(lambda line: "checkpoint of step" in line)
+        run.end(signal.SIGKILL)
+        self.assertFalse((self.folder / "tuned/tokenizer.json").exists())
+        self.assertIn("proven", self.succeed("audit", "tuned"))
+
     def change(self, out, change):
         """Rewrites the steps of a run's metrics."""
         file = self.folder / out / "metrics.jsonl"
