@@ -215,7 +215,7 @@ int run_cancel(const cancel_options& o) {
       std::cerr << "shoal: job " << job.text
                 << " was asked to end; waiting for it"
                 << (!why.empty() ? ". " + why
-                    : waits.empty()
+                    : waits.empty() || !trains
                       ? ""
                       : ". It has no step that could end, as it waits: " + waits
                           + ". `" + command_line("cancel " + job.text, o.at)

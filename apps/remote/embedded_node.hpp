@@ -51,11 +51,15 @@ public:
                                    runtime::train_folder);
     folder_ = runtime::temporary_folder()
               / (runtime::train_folder + std::to_string(getpid()));
+    bool made = false; // else it may be another user's
     try {
+      make_own(folder_);
+      made = true;
       start(e, more);
     } catch (const std::exception& wrong) {
       std::error_code ignored;
-      std::filesystem::remove_all(folder_, ignored);
+      if (made)
+        std::filesystem::remove_all(folder_, ignored);
       const std::string what = wrong.what();
       if (what.find(folder_.string()) == std::string::npos)
         throw; // for example another key file
@@ -126,7 +130,6 @@ private:
   };
 
   void start(const embedded_config& e, const runtime::role_table& more) {
-    make_own(folder_);
     runtime::node_config c;
     c.name = e.name;
     c.version = program_version();

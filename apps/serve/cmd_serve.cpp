@@ -177,8 +177,8 @@ private:
       return fail("the job failed: " + cause_);
     if (!interrupts_.seen() && !detached_)
       say("notice", "\"" + submission_.name()
-                      + "\" is not served any more: another command has ended "
-                        "it");
+                      + "\" is not served any more: it was ended by `shoal "
+                        "cancel`, or its last peers left");
     return interrupts_.seen() ? exit_interrupted : exit_done;
   }
 

@@ -3,8 +3,9 @@
 // A Slurm node list: names with ranges in brackets, "gpu[01-03,7],login".
 // A hosts file: one host or host:port on a line, # begins a comment.
 //
-// Threads: any. Errors: nothing is returned for text that is no node list; a failure of
-//          a hosts file names the line.
+// Threads: any.
+// Errors:  nothing is returned for text that is no node list; a failure of a hosts
+//          file names the line.
 #pragma once
 
 #include "runtime/core/result.hpp"

@@ -1,5 +1,8 @@
 // runtime/files/home_folder.hpp -- the user's home, and the folders below it that
 // the XDG base directory specification names.
+//
+// Threads: one at a time where HOME is not set (getpwuid).
+// Errors:  none; an empty path means that there is no such folder.
 #pragma once
 
 #include <pwd.h>

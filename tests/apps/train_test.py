@@ -282,6 +282,18 @@ class Train(World):
         for part in ("/proc/shoal-train-", "TMPDIR names another folder"):
             self.assertIn(part, done.stderr)
 
+    def test_another_users_folder_for_temporary_files_is_left_alone(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to make a folder of another user")
+        made = ('d="$TMPDIR/shoal-train-$$" && mkdir "$d" && : >"$d/theirs" && '
+                'chown -R 64999 "$d" && exec "$@"')
+        run = self.start("-c", made, "sh", self.program, "train",
+                         self.tiny_run(), "--data", self.write_text_files(),
+                         "--out", "out", program="sh")
+        run.wait_line(lambda line: "File exists" in line and "TMPDIR" in line)
+        self.assertEqual(run.end(), 1)
+        self.assertEqual(len(list(self.folder.glob("shoal-train-*/theirs"))), 1)
+
     # As in a container: it wanted to write a key there that nobody else needs.
     def test_a_run_without_a_node_needs_no_home(self):
         for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
