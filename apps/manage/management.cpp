@@ -89,7 +89,10 @@ private:
 /// Work of which each piece has a thread of its own.
 class work_threads {
 public:
-  using work = std::function<void(const std::stop_token&)>;
+  /// What is left to do once the work counts as ended: to answer a client, who may
+  /// ask for more at once.
+  using last = std::function<void()>;
+  using work = std::function<last(const std::stop_token&)>;
 
   explicit work_threads(std::size_t most) : most_(most) {}
 
@@ -103,12 +106,18 @@ public:
     try {
       all_.push_back({ended, std::jthread([ended, w = std::move(w)](
                                             const std::stop_token& stop) {
-                        try {
-                          w(stop);
-                        } catch (const std::exception&) {
-                          // as in request_thread
-                        }
+                        last finish;
+                        const auto attempt = [](const auto& step) {
+                          try {
+                            step();
+                          } catch (const std::exception&) {
+                            // as in request_thread
+                          }
+                        };
+                        attempt([&] { finish = w(stop); });
                         *ended = true;
+                        if (finish)
+                          attempt(finish);
                       })});
     } catch (const std::system_error&) {
       return false;
@@ -173,9 +182,10 @@ public:
           return !stop.stop_requested();
         };
         runtime::client client(config);
-        respond(*x,
+        return work_threads::last(
+          [x, answer =
                 answer_of([&](runtime::client& c) { return work(c, goes_on); },
-                          client));
+                          client)] { respond(*x, answer); });
       });
     if (!taken)
       too_many(x);
@@ -203,6 +213,7 @@ public:
         } catch (const std::exception&) {
           x->end(); // without a "done": the client asks again
         }
+        return work_threads::last();
       });
     if (!taken)
       too_many(x);

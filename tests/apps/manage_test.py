@@ -140,6 +140,10 @@ class Manage(Serving):
                 asked.append(hub.accept()[0])  # it has begun
             self.check_load()
             self.submit(1)
+            # The one place left is free once the answer is there.
+            for _ in range(50):
+                self.refused(400, "model", "POST", "/models/load",
+                             {"model": "/x"})
             waiting.append(self.at.connect())
             waiting[-1].request("POST", "/models/load", json.dumps(
                 {"model": "org/last"}), JSON)
