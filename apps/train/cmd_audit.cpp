@@ -190,6 +190,14 @@ int run_audit(const audit_options& o) {
   const std::uint64_t newest =
     saved.empty() ? 0 : std::uint64_t(saved.back().first);
   const auto metrics = o.out / "metrics.jsonl";
+  std::error_code none;
+  if (!std::filesystem::exists(metrics, none))
+    return refuse("there is no " + metrics.string() + ", which lists the steps"
+                  + (record->jobs.empty()
+                       ? std::string()
+                       : ": if `shoal jobs` lists job " + record->jobs.back()
+                           + ", `shoal attach " + record->jobs.back()
+                           + " --out " + o.out.string() + "` writes it again"));
   std::ifstream in(metrics, std::ios::binary);
   auto [log, impossible] =
     read_metrics(in, std::uint64_t(record->steps_max), newest);
@@ -203,7 +211,6 @@ int run_audit(const audit_options& o) {
     later = std::erase_if(
       log, [&](const core::used_data& u) { return u.step > newest; });
   // A run that has not ended has its tokenizer in its checkpoints alone.
-  std::error_code none;
   const bool in_checkpoint =
     !saved.empty()
     && std::filesystem::exists(saved.back().second / "tokenizer.json", none);

@@ -1,6 +1,7 @@
 // apps/train/out_folder.cpp -- checks, locks and renames folders.
 #include "apps/train/out_folder.hpp"
 
+#include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/run_changes.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/data/result_names.hpp"
@@ -317,8 +318,10 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
   if (request_.what == purpose::new_model)
     return failure{folder + " belongs to " + owner + ": " + ways_out()};
   if (request_.what == purpose::new_run)
-    return failure{folder + " belongs to " + owner
-                   + ": continue it with --resume, " + ways_out()};
+    return failure{
+      folder + " belongs to " + owner + ": "
+      + (checkpoints(path()).empty() ? "" : "continue it with --resume, ")
+      + ways_out()};
   const std::string differs =
     to_text(changes(found_->run, request_.run), change_kind::refused);
   return failure{folder + " belongs to " + owner + ", not to job "

@@ -95,8 +95,8 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
              "else ";
   }
   return failure{why
-                 + "start anew in another folder: `shoal train RUN_FILE --out "
-                   "DIR`"};
+                 + "start anew: `shoal train RUN_FILE --out DIR` in another "
+                   "folder, or with --overwrite in this one"};
 }
 
 model::result<runtime::run_config>

@@ -209,7 +209,7 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
       owner.pop_back();
     throw setup_error("data directory " + folder.string()
                       + " is in use by process " + owner
-                      + ": stop it, or choose another --name");
+                      + ": stop it, or choose another --name or --data-dir");
   }
   int size = std::snprintf(pid, sizeof pid, "%d\n", ::getpid());
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid, size, 0) != size)

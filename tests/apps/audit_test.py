@@ -295,6 +295,9 @@ class Audit(World):
         self.train("out")
         (self.folder / "out" / "metrics.jsonl").write_text("nonsense\n")
         self.refuse(1, "audit", "out", names=["metrics.jsonl"])
+        (self.folder / "out" / "metrics.jsonl").unlink()
+        self.refuse(1, "audit", "out", names=["no out/metrics.jsonl",
+                                              "shoal attach"])
 
 
 if __name__ == "__main__":

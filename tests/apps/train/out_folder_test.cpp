@@ -190,6 +190,11 @@ BOOST_AUTO_TEST_CASE(a_new_run_makes_its_folder_and_a_second_is_refused) {
   BOOST_TEST(found->has(job_a));
   BOOST_TEST(found->text == text_a);
   BOOST_TEST(fs::exists(w.top / "out/run.toml"));
+  const auto early = w.open({}); // there is nothing to go on from
+  BOOST_REQUIRE(!early);
+  BOOST_TEST(!holds(early.message(), "--resume"));
+  BOOST_TEST(holds(early.message(), "--overwrite"));
+  fs::create_directories(w.top / "out/checkpoint/step-5");
   const auto before = w.all();
   const auto again = w.open({});
   BOOST_REQUIRE(!again);
