@@ -50,6 +50,7 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     past_of(c.node->log().read_all(c.entry.id), c.island, out.checkpoint_every);
   out.last = past.last;
   out.top = past.top;
+  out.evaluated = past.evaluated;
   return out;
 }
 

@@ -194,6 +194,38 @@ BOOST_AUTO_TEST_CASE(the_largest_step_of_the_past_is_no_lost_one) {
   BOOST_TEST(past.top == 13u);
 }
 
+/// Of the history that goes on: not of steps that were run again, nor of another
+/// island.
+BOOST_AUTO_TEST_CASE(what_was_evaluated_in_the_past_is_known) {
+  std::vector<runtime::job_event> events;
+  const auto add = [&](runtime::job_event_kind kind, std::uint64_t step,
+                       std::uint64_t epoch, std::uint32_t island) {
+    runtime::job_event& e = events.emplace_back();
+    e.kind = kind;
+    e.step = step;
+    e.epoch = epoch;
+    e.island = island;
+  };
+  const auto evaluated = [&] {
+    return actors::past_of(events, 0, 5).evaluated;
+  };
+  using kind = runtime::job_event_kind;
+  add(kind::step, 1, 1, 0);
+  BOOST_TEST(evaluated() == 0u);
+  add(kind::eval, 0, 1, 0);
+  BOOST_TEST(evaluated() == 1u);
+  add(kind::step, 20, 1, 0);
+  add(kind::eval, 20, 1, 0);
+  add(kind::eval, 30, 1, 1);
+  BOOST_TEST(evaluated() == 21u);
+  add(kind::step, 21, 2, 0); // goes on from there
+  BOOST_TEST(evaluated() == 21u);
+  add(kind::step, 15, 3, 0);
+  BOOST_TEST(evaluated() == 1u);
+  add(kind::step, 1, 4, 1);
+  BOOST_TEST(evaluated() == 1u);
+}
+
 // The text.
 
 namespace {

@@ -182,13 +182,51 @@ def a_half_that_went_on_asks_though_all_its_nodes_restarted(cluster, folder):
     assert cluster.wait_view(3, 60)["id"] == made
 
 
+TEXT_MIN = 8 << 20  # bytes; the files of checkpoints are smaller
+
+
+def large_files(peer):
+    return [f for f in (peer.store / "blobs").rglob("*")
+            if f.is_file() and f.stat().st_size >= TEXT_MIN]
+
+
+@scenario
+def a_run_that_ended_in_the_old_half_ends_in_the_forced_shoal(cluster, folder):
+    """Its last checkpoint is all that is left of it: nobody has its text, and
+    there is no step to take it for."""
+    together(cluster)
+    run = Run(cluster, folder, interval=10, steps=150, replicas=1,
+              flags=["--detach", "--checkpoint.patience_seconds", "0"])
+    assert run.finish(60) == 0, run.events
+    wait_for(lambda: all(p.status()["jobs"][0]["step"] > 15
+                         for p in cluster.peers), 60)
+    others = [p for p in cluster.peers if large_files(p)]
+    alone, = (p for p in cluster.peers if p not in others)
+    alone.kill()
+    wait_for(lambda: others[0].status()["jobs"][0]["state"] == "done", 120)
+    kill_together(others)
+    for text in (f for p in others for f in large_files(p)):
+        text.unlink()  # as the nodes do, minutes after the end
+    alone.start()  # it waits, so it is not ready
+    _, made = force(cluster, alone)
+    assert len(jobs_that_run(alone)) == 1, alone.status()["jobs"]
+    for p in others:
+        p.start()
+    assert cluster.wait_view(3, 60)["id"] == made
+    wait_for(lambda: alone.status()["jobs"][0]["state"] == "done", 60)
+    assert alone.status()["jobs"][0]["step"] == 150, alone.status()["jobs"]
+
+
 for each in (a_quorum_that_returns_dissolves_into_the_forced_shoal,
              two_that_return_to_the_forced_shoal_join_it,
              a_cancel_that_waited_ends_nothing_in_the_forced_shoal,
              a_peer_that_waits_brings_its_jobs_along,
-             a_half_that_went_on_asks_though_all_its_nodes_restarted):
+             a_half_that_went_on_asks_though_all_its_nodes_restarted,
+             a_run_that_ended_in_the_old_half_ends_in_the_forced_shoal):
     each.peers = 3
-a_half_that_went_on_asks_though_all_its_nodes_restarted.two_histories = True
+for each in (a_half_that_went_on_asks_though_all_its_nodes_restarted,
+             a_run_that_ended_in_the_old_half_ends_in_the_forced_shoal):
+    each.two_histories = True
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace shoal::actors {
 namespace {
@@ -32,6 +33,18 @@ job_past past_of(const std::vector<runtime::job_event>& events,
   for (const runtime::job_event& e : events)
     if (is_step(e) && e.step <= out.last.version.step + interval)
       out.top = std::max(out.top, e.step);
+  std::map<std::uint64_t, std::uint64_t> lowest; // step of each epoch
+  for (const runtime::job_event& e : events)
+    if (is_step(e)) {
+      std::uint64_t& step = lowest.try_emplace(e.epoch, e.step).first->second;
+      step = std::min(step, e.step);
+    }
+  // Steps that were run again have begun another history.
+  for (const runtime::job_event& e : events)
+    if (e.kind == runtime::job_event_kind::eval && e.island == island
+        && std::all_of(lowest.upper_bound(e.epoch), lowest.end(),
+                       [&](const auto& l) { return l.second > e.step; }))
+      out.evaluated = std::max(out.evaluated, e.step + 1);
   return out;
 }
 

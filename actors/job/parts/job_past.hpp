@@ -17,6 +17,7 @@ struct job_past {
   core::step_record last; ///< the newest step that was reported
   std::uint64_t top = 0;  ///< the largest; of those run before an accepted loss
                           ///< none counts
+  std::uint64_t evaluated = 0; ///< newest step + 1 evaluated, of this history
 };
 
 /// @param interval steps between checkpoints

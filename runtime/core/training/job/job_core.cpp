@@ -16,7 +16,7 @@ namespace shoal::core {
 job_core::job_core(job_config config)
   : config_(config), digests_(config.digest_every), incoming_(config.copies),
     outgoing_(config.copies), rounds_(config.checkpoint_every, config.blocks),
-    reports_(config.last, config.top) {
+    reports_(config.last, config.top), evaluated_(config.evaluated) {
   SHOAL_ASSERT(config_.microbatches > 0);
   duty_.self = config_.self;
 }
@@ -198,6 +198,7 @@ void job_core::take_effect() {
   phase_ = phase::restoring;
   awaited_ = {};
   bad_run_ = d.known ? d.record.bad : 0;
+  evaluated_ = std::min(evaluated_, d.version.step + 1);
   act(job_action::adopt{duty_.header.digest, *duty_.place, d.version,
                         duty_.units});
   reports_.resume(duty_, d, config_.checkpoint_every, out_);
@@ -326,7 +327,9 @@ void job_core::say_what_data_is_missing() {
 /// Does what remains at the state current_ - 1, then starts current_.
 void job_core::settle() {
   std::uint64_t step = current_ - 1;
-  if (!gate_open()) {
+  const bool ends = last_step(step) || diverged();
+  const bool needs_text = !eval_settled_ || !ends;
+  if (needs_text && !gate_open()) {
     if (phase_ != phase::gated)
       say_what_data_is_missing();
     phase_ = phase::gated;
@@ -336,7 +339,7 @@ void job_core::settle() {
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
     rounds_.begin(duty_, step, last_step(step), out_);
-  } else if (last_step(step) || diverged()) {
+  } else if (ends) {
     phase_ = phase::done;
     rounds_.wait_for_store(now_);
     finish_if_told();

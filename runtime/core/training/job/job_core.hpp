@@ -112,6 +112,7 @@ struct job_config {
   std::uint64_t digest_every = 32;
   step_record last;      ///< newest that an earlier process here has reported
   std::uint64_t top = 0; ///< the largest step among them; see seal
+  std::uint64_t evaluated = 0; ///< newest step + 1 that it knew the loss of
 };
 
 class job_core {
@@ -360,7 +361,7 @@ private:
   // History.
   step_reports reports_;
   std::uint64_t stop_step_ = 0; ///< drained: first step not to run; 0: none
-  std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
+  std::uint64_t evaluated_;     ///< newest step + 1 evaluated; 0: none
   eval_result last_eval_;
   known_checkpoints known_;
   bool drain_ = false;

@@ -36,6 +36,8 @@ void job_core::take(const peer_id& from, const seal& m) {
     return take_answer(from, m);
   if (m.has_blobs)
     blobs_at_[from] = true;
+  else // a job's text is removed at its end: of a shoal that joined this one, say
+    blobs_at_.erase(from);
   seals_.take(from, m);
   const seal* own = seals_.find(config_.self);
   if (m.again && own)

@@ -500,6 +500,59 @@ BOOST_AUTO_TEST_CASE(a_member_that_does_not_seal_says_what_it_has_heard) {
   }
 }
 
+/// A lone peer that restores the checkpoint of the last step, without the text.
+job_actions at_last_step(std::uint64_t eval_every, std::uint64_t evaluated) {
+  island_place a = make_place(1, 1);
+  job_config c = make_config(1, 1);
+  c.checkpoint_at_end = true;
+  c.eval_every = eval_every;
+  c.evaluated = evaluated;
+  c.last.version = {c.total_steps, 1};
+  job_core core(c);
+  const checkpoint_ref last{c.total_steps, {{9}}, 1};
+  (void)core.step(ev::checkpoint_held{last}, 0);
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  (void)core.step(ev::checkpoint_fetched{digest(a), last}, 0);
+  job_actions all_of_it;
+  for (std::uint32_t u = 0; u < 3; ++u)
+    all_of_it = core.step(ev::loaded{digest(a), u}, 0);
+  for (auto& more : core.step(ev::tick{}, checkpoint_rounds::keep_wait_max
+                                            + job_core::repeat_after))
+    all_of_it.push_back(std::move(more));
+  return all_of_it;
+}
+
+/// So a run ends that ended in a part of the shoal that only its checkpoint
+/// remains of.
+BOOST_AUTO_TEST_CASE(no_text_is_needed_after_the_last_step) {
+  for (const auto& [every, evaluated] :
+       {std::pair(0, 0), std::pair(1, 4), std::pair(2, 5)})
+    BOOST_TEST(all<act::finished>(at_last_step(every, evaluated)).size() == 1u);
+  for (const int evaluated : {0, 3}) { // the last loss is still wanted
+    const job_actions out = at_last_step(1, evaluated);
+    BOOST_TEST(all<act::finished>(out).empty());
+    BOOST_REQUIRE(all<act::waiting>(out).size() == 1u);
+    BOOST_TEST(all<act::waiting>(out)[0].why.starts_with("no peer"));
+  }
+}
+
+/// Peer 2 had it in an earlier life of the job.
+BOOST_AUTO_TEST_CASE(a_seal_says_that_the_text_is_gone) {
+  island_place a = make_place(1, 2);
+  a.data_source = id(2);
+  job_core core(make_config(1, 2));
+  (void)core.step(ev::received{peer(2), have_blobs{header_of(a)}}, 0);
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  (void)core.step(ev::received{peer(2), make_seal(a, {}, {})}, 0);
+  job_actions out;
+  for (const std::uint32_t u : held_by(a, peer(1)))
+    out = core.step(ev::loaded{digest(a), u}, 0);
+  BOOST_REQUIRE(all<act::waiting>(out).size() == 1u);
+  BOOST_TEST(all<act::waiting>(out)[0].why.starts_with("no peer"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::test
