@@ -105,6 +105,35 @@ class Causes(World):
         run.wait_line(lambda line: "no other node does" in line)
         run.end(signal.SIGKILL)
 
+    def test_a_run_that_lacks_its_text_says_so_and_can_be_ended(self):
+        text = self.write_text_files()
+        node = self.start("node", "--name", "one", "--threads", 1)
+        node.wait_line(lambda line: line.startswith("ready:"))
+        self.succeed("train", self.tiny_run(), "--name", "one", "--detach",
+                     "--data", text, "--training.steps", 1000000)
+        job = self.jobs("one")[0]["id"]
+        run = self.start("attach", job, "--name", "one", "--out", "out")
+        run.wait_line(lambda line: "checkpoint of step" in line)
+        self.assertEqual(node.end(signal.SIGKILL), -signal.SIGKILL)
+        run.end(signal.SIGKILL)
+        data = self.folder / ".local/share/shoal/one"
+        digest = (data / "jobs" / job / "blobs").read_text().split()[1]
+        held = [f for f in (data / "blobs").rglob("*")
+                if f.is_file() and digest in f"{f.parent.name}{f.name}"]
+        self.assertEqual(len(held), 1)
+        held[0].unlink()
+        node = self.start("node", "--name", "one", "--threads", 1)
+        node.wait_line(lambda line: "has the job's data" in line)
+        self.assertIn("no peer that is here has the job's data",
+                      self.jobs("one")[0]["waiting"])
+        asks = self.start("cancel", job, "--name", "one")
+        asks.wait_line(lambda line: "has the job's data" in line and
+                       f"`shoal cancel {job} --name one --now` ends it" in line)
+        self.succeed("cancel", job, "--now", "--name", "one")
+        self.assertEqual(asks.end(), 0)
+        self.assertEqual(self.jobs("one")[0]["state"], "cancelled")
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
 
 if __name__ == "__main__":
     main()

@@ -26,6 +26,7 @@ def force(cluster, alone):
     done = cluster.run(["recover", "--force", "--yes", "--data-dir",
                         str(cluster.mine)], alone.number)
     assert done.returncode == 0, done.stderr
+    assert "waited for the old one's quorum nothing is done" in done.stdout
     made = alone.status()["id"]
     assert made != old
     return old, made
