@@ -24,4 +24,7 @@ int confirm(const irrevocable& act);
 /// A word in shell syntax: quoted if necessary.
 std::string shell_word(const std::string& word);
 
+/// A file or folder as an argument: no option, whatever its name.
+std::string shell_path(const std::string& path);
+
 } // namespace shoal::apps

@@ -139,7 +139,7 @@ private:
     return "`" + command_line("attach " + job_text(), o_.at, out()) + "`";
   }
   std::string resume_line() const {
-    return "`shoal train " + shell_word(out().string()) + " --resume"
+    return "`shoal train " + shell_path(out().string()) + " --resume"
            + options_text(o_.at) + "`";
   }
   std::string ends_it(const char* how) const {

@@ -1,7 +1,7 @@
 // apps/train/model_folder.cpp -- a model, or the newest checkpoint of a run.
 #include "apps/train/model_folder.hpp"
 
-#include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/terminal/confirm.hpp" // shell_path
 #include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/run_lines.hpp"
@@ -48,6 +48,8 @@ went_on(const std::filesystem::path& folder,
              latest = checksums_of_model(newest.second);
   if (has && latest && !has->empty() && !latest->empty())
     return true; // of a checkpoint that is gone
+  if (has && has->empty() && has_ended(folder, newest.first))
+    return false; // the user has changed it
   std::error_code old, young;
   const auto kept =
     std::filesystem::last_write_time(folder / "config.json", old);
@@ -161,7 +163,8 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
     std::error_code ignored;
     return !std::filesystem::exists(checkpoint.second / "config.json", ignored);
   });
-  if (std::filesystem::exists(folder / "config.json", error)) {
+  if (std::filesystem::exists(folder / "config.json", error)
+      && (all.empty() || has_weights(folder))) {
     if (all.empty() || !went_on(folder, all.back()))
       return folder;
     std::cerr << "shoal: the run in " << folder.string()
@@ -180,7 +183,7 @@ model_in(const std::filesystem::path& model, const download_terms& terms) {
                     ? "the run in " + folder.string()
                         + " has ended, but has left no model there (`shoal "
                           "train "
-                        + shell_word(folder.string())
+                        + shell_path(folder.string())
                         + " --resume` makes one): this is its last "
                           "checkpoint, "
                     : "the run in " + folder.string()

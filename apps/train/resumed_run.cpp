@@ -29,7 +29,7 @@ model::status take_folder(train_options& o) {
                    + ": name the folder of the run, or a run file"};
   if (!o.resume && fs::exists(folder / record_name, error))
     return failure{folder.string() + " is the folder of a run: `shoal train "
-                   + shell_word(folder.string())
+                   + shell_path(folder.string())
                    + " --resume` goes on with it, and `shoal train RUN_FILE "
                      "--out DIR` starts anew in another folder"};
   if (!o.resume && fs::exists(folder / "config.json", error))

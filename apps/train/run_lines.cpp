@@ -2,7 +2,7 @@
 #include "apps/train/run_lines.hpp"
 
 #include "apps/common/metrics_log.hpp"
-#include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/terminal/confirm.hpp" // shell_path
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/data_order.hpp" // windows_in
 #include "runtime/model/data/bigram.hpp"
@@ -129,11 +129,11 @@ std::string
 kept_text(const fs::path& kept, const fs::path& out, bool finished) {
   if (kept.empty())
     return "given up: the last checkpoint is not in " + out.string();
-  const std::string into = shell_word((out / "checkpoint").string());
+  const std::string into = shell_path((out / "checkpoint").string());
   return "the last checkpoint is not in " + out.string() + "; it is kept in "
          + kept.string() + ". When there is room, `mkdir -p " + into + " && mv "
-         + shell_word(kept.string()) + " " + into + "/` puts it there"
-         + ", and `shoal train " + shell_word(out.string())
+         + shell_path(kept.string()) + " " + into + "/` puts it there"
+         + ", and `shoal train " + shell_path(out.string())
          + (finished ? " --resume` makes it the model there"
                      : " --resume` goes on from it");
 }

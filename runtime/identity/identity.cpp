@@ -25,7 +25,9 @@ using transport::tls::shared_key;
 
 namespace {
 
-std::array<std::uint8_t, 32> read_key(const fs::path& file) {
+/// @param otherwise  what to do where it is damaged
+std::array<std::uint8_t, 32>
+read_key(const fs::path& file, const std::string& otherwise = {}) {
   std::error_code error;
   const unique_fd fd = posix::open_regular(file, O_RDONLY, error);
   if (error)
@@ -40,7 +42,7 @@ std::array<std::uint8_t, 32> read_key(const fs::path& file) {
   explicit_bzero(text, sizeof text);
   if (!ok)
     throw setup_error("key file " + file.string()
-                      + " does not hold 64 hexadecimal digits");
+                      + " does not hold 64 hexadecimal digits" + otherwise);
   return key;
 }
 
@@ -83,7 +85,8 @@ void check_secret(int fd, const std::string& what) {
 private_key load_private_key(const fs::path& file) {
   if (!fs::exists(file))
     make_key(file, transport::tls::make_private_key());
-  return read_key(file);
+  return read_key(file, ": it says which peer this node is. Put it back from a "
+                        "copy, or remove it: the node is a new peer then");
 }
 
 shared_key new_cluster_key(const fs::path& file) {

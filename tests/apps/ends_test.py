@@ -33,6 +33,9 @@ class Ends(World):
         for node in nodes:
             node.end(signal.SIGKILL)
         folder = self.folder / ".local/share/shoal/two"
+        (folder / "identity.key").write_text("")
+        self.refuse(1, "node", "--name", "two", names=["identity.key", "or "
+                    "remove it: the node is a new peer then"])
         (folder / "identity.key").unlink()
         again = self.start("node", "--threads", 1, "--name", "two")
         again.wait_line(lambda line: "has no identity.key: this is a new peer"

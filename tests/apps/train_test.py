@@ -255,6 +255,21 @@ class Train(World):
                           "newest checkpoint, out/checkpoint/step-6",
                           self.run_shoal(*generate).stderr)
 
+    # A copy whose times were new lost the user's weights to the checkpoint's.
+    def test_weights_that_the_user_has_changed_are_the_model(self):
+        self.train("out")
+        copy = self.folder / "copy"
+        shutil.copytree(self.folder / "out", copy)
+        self.succeed("init", self.tiny_run(), "--out", "other")
+        shutil.copy(self.folder / "other/model.safetensors", copy)
+        (copy / "checksums.json").unlink()
+        os.utime(copy / "config.json", (1, 1))
+        generate = ["generate", "copy", "--prompt", "The", "--max-tokens", 4]
+        self.assertNotIn("checkpoint", self.run_shoal(*generate).stderr)
+        (copy / "model.safetensors").unlink()
+        self.assertIn("has ended, but has left no model there",
+                      self.run_shoal(*generate).stderr)
+
     # UCX caught the signal, printed its stack and went on: the run was left
     # over, and nobody saw it.
     def test_a_closed_terminal_ends_a_run_in_order(self):
