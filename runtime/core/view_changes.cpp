@@ -181,8 +181,10 @@ void add_invites(const view& before, const view& now, clauses& out) {
       std::ranges::find(before.invites, is.key, &invitation::key);
     if (was == before.invites.end())
       out.push_back("an invite was made");
-    else if (was->used_by != is.used_by)
-      out.push_back("an invite was used");
+    else if (was->used_by != is.used_by) // a member has no use for one
+      out.push_back(find_member(before, is.used_by) == nullptr
+                      ? "an invite was used"
+                      : "an invite was withdrawn");
   }
 }
 

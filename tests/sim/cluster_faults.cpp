@@ -118,7 +118,7 @@ void cluster_world::revoke() {
   give(i, revoke_peer{other.id, key, random_.next()});
 }
 
-/// Makes a token, or has a random machine use one of the latest.
+/// Makes a token, or has a random machine use one of the latest, or take it back.
 void cluster_world::invite() {
   const int i = int(random_.below(machines_.size()));
   if (!machines_[std::size_t(i)].core)
@@ -134,7 +134,10 @@ void cluster_world::invite() {
   who[0] = std::uint8_t(1 + random_.below(4));
   const std::size_t back =
     random_.below(std::min<std::size_t>(tokens_.size(), 3));
-  give(i, redeem_invite{tokens_[tokens_.size() - 1 - back], who});
+  const cluster_key& token = tokens_[tokens_.size() - 1 - back];
+  if (who[0] == 4)
+    return give(i, withdraw_invite{token});
+  give(i, redeem_invite{token, who});
 }
 
 void cluster_world::cut(int kind) {

@@ -117,6 +117,11 @@ struct reached {
 struct submit_job {
   job_entry job;
 };
+/// Nobody waits for a job that this peer was to submit: it is proposed no more. A
+/// view that others agree on by then may still list it.
+struct withdraw_job {
+  job_id job = 0;
+};
 /// A user's wish applies to the whole job, wherever it runs. The end of one
 /// island is void once it has another place, where it may run from an earlier
 /// step. A job is done when all its islands are, and has failed when one has.
@@ -214,6 +219,10 @@ struct redeem_invite {
   cluster_key token{};
   peer_id peer{};
 };
+/// As withdraw_job.
+struct withdraw_invite {
+  cluster_key token{};
+};
 
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
@@ -221,7 +230,7 @@ using event =
                remove_job, drain_job, job_arrived, retry_job, expel_member,
                leave, leave_now, update_profile, update_addresses,
                recover_force, revoke_peer, add_invite, redeem_invite,
-               serve_version, scale_job>;
+               serve_version, scale_job, withdraw_job, withdraw_invite>;
 
 // Actions --------------------------------------------------------------------
 

@@ -229,6 +229,13 @@ void membership::impl::on(const submit_job& e) {
   wish(std::move(c));
 }
 
+void membership::impl::on(const withdraw_job& e) {
+  std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
+    return w.own && w.what.kind == change_kind::submit_job
+           && w.what.job.id == e.job;
+  });
+}
+
 void membership::impl::on(const set_job_state& e) {
   const job_entry* j = find_job(view_, e.id);
   if (j == nullptr) {
@@ -359,6 +366,13 @@ void membership::impl::on(const redeem_invite& e) {
   c.subject.peer = e.peer;
   if (!settled(c, view_))
     wish(std::move(c));
+}
+
+void membership::impl::on(const withdraw_invite& e) {
+  std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
+    return w.own && w.what.kind == change_kind::invite
+           && w.what.invite.key == e.token;
+  });
 }
 
 void membership::impl::follow_key() {

@@ -61,6 +61,7 @@ struct membership::impl {
   void on(const received& e);
   void on(const tick&) {}
   void on(const submit_job& e);
+  void on(const withdraw_job& e);
   void on(const set_job_state& e);
   void on(const remove_job& e);
   void on(const drain_job& e);
@@ -76,6 +77,7 @@ struct membership::impl {
   void on(const revoke_peer& e);
   void on(const add_invite& e);
   void on(const redeem_invite& e);
+  void on(const withdraw_invite& e);
   bool quiet(const event& e) const;
   bool may_wait(const event& e) const;
   void settle();

@@ -114,7 +114,11 @@ void client_service::adopted() {
 
 std::string client_service::given_up(std::uint64_t token) {
   using waited_for = waiting_requests::waited_for;
-  const waited_for what = parts_.requests->give_up(token);
+  const auto [what, job, invite] = parts_.requests->give_up(token);
+  if (job != 0)
+    node_.tell(cl::withdraw_job{job});
+  if (invite)
+    node_.tell(cl::withdraw_invite{*invite});
   const std::string why = node_.waits();
   if (what == waited_for::nothing || (what == waited_for::view && why.empty()))
     return {};

@@ -94,24 +94,26 @@ std::vector<std::uint64_t> waiting_requests::rejected(core::job_id tag) {
   return tokens;
 }
 
-waiting_requests::waited_for waiting_requests::give_up(std::uint64_t token) {
+waiting_requests::given_up waiting_requests::give_up(std::uint64_t token) {
   std::lock_guard lock(mutex_);
   asked_.erase(token);
   if (std::erase_if(early_, [&](const auto& e) { return e.token == token; }))
-    return waited_for::job;
+    return {waited_for::job, 0, {}};
   const auto found = wanted_.find(token);
   if (found == wanted_.end())
-    return waited_for::nothing;
+    return {};
   const kept_view& w = found->second;
-  const waited_for what = w.invite                   ? waited_for::invite
-                          : w.tag != 0 && !w.reached ? waited_for::job
-                                                     : waited_for::view;
-  if (what == waited_for::job)
-    keep(unwanted_, w.tag);
-  else if (what == waited_for::invite)
+  given_up out{waited_for::view, 0, w.invite};
+  if (w.invite) {
+    out.what = waited_for::invite;
     keep(unused_, *w.invite);
+  } else if (w.tag != 0 && !w.reached) {
+    out.what = waited_for::job;
+    out.job = w.tag;
+    keep(unwanted_, w.tag);
+  }
   wanted_.erase(found);
-  return what;
+  return out;
 }
 
 void waiting_requests::asked(std::uint64_t token, const core::peer_id& peer,

@@ -76,10 +76,15 @@ public:
 
   /// What a request that was given up had waited for.
   enum class waited_for { nothing, view, job, invite };
+  struct given_up {
+    waited_for what = waited_for::nothing;
+    core::job_id job = 0;                   ///< that was proposed, or 0
+    std::optional<core::cluster_key> invite; ///< the same
+  };
   /// Nobody waits for the request any more. A job or an invite that was proposed
   /// may still come into a view, which is then told in adopted_view::unwanted or
   /// unused.
-  waited_for give_up(std::uint64_t token);
+  given_up give_up(std::uint64_t token);
 
   /// A view has taken effect.
   [[nodiscard]] adopted_view adopted(const core::view& v);

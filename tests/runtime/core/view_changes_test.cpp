@@ -43,6 +43,8 @@ BOOST_AUTO_TEST_CASE(invites_are_made_and_used) {
   before.invites.emplace_back();
   view now = before;
   now.invites[0].used_by = now.members[0].id.peer;
+  BOOST_TEST(changes_text(before, now) == "an invite was withdrawn");
+  now.invites[0].used_by = make_member(9).id.peer;
   BOOST_TEST(changes_text(before, now) == "an invite was used");
   BOOST_TEST(changes_text(before, of_three()).empty()); // it has expired, say
 }

@@ -182,6 +182,36 @@ BOOST_AUTO_TEST_CASE(a_token_is_used_once_and_void_after_a_revocation) {
   BOOST_TEST(a.core->current().invites.empty());
 }
 
+/// The peer that was asked is no quorum alone, and waits.
+BOOST_AUTO_TEST_CASE(what_was_withdrawn_is_not_proposed_later) {
+  for (const bool withdrawn : {false, true}) {
+    watched_pair w;
+    w.meet();
+    w.linked = false;
+    w.a.core.reset();
+    w.give(w.b, peer_down{peer(1)});
+    w.run(2000 * ms);
+    BOOST_TEST((w.b.core->phase() == phase::waiting));
+    job_entry j;
+    j.id = 9;
+    j.blocks = j.microbatches = 1;
+    w.give(w.b, submit_job{j});
+    w.give(w.b, add_invite{{{5}, 100, {}}});
+    w.run(2000 * ms);
+    if (withdrawn) {
+      w.give(w.b, withdraw_job{9});
+      w.give(w.b, withdraw_invite{{5}});
+    }
+    w.begin(w.a);
+    w.link();
+    w.run(4000 * ms);
+    BOOST_TEST(w.together());
+    const view& now = w.b.core->current();
+    BOOST_TEST((find_job(now, 9) == nullptr) == withdrawn);
+    BOOST_TEST(now.invites.empty() == withdrawn);
+  }
+}
+
 // It was admitted to a view that names a key, and sent away again before it got
 // that key; all holders of the key are gone for good.
 BOOST_AUTO_TEST_CASE(a_new_shoal_names_no_key_that_its_founder_lacks) {

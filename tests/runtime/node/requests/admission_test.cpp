@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(an_invite_that_was_given_up_is_known_by_its_key) {
   adopt(v);
   admits.invite(2, {60});
   BOOST_TEST(
-    (requests.give_up(2) == runtime::waiting_requests::waited_for::invite));
+    (requests.give_up(2).what == runtime::waiting_requests::waited_for::invite));
   v.invites = {node.last<cl::add_invite>().invite};
   const auto next = requests.adopted(v);
   BOOST_TEST(next.answers.empty());

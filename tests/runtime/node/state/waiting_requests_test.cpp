@@ -57,14 +57,14 @@ BOOST_AUTO_TEST_CASE(a_job_that_was_given_up_is_ended_when_a_view_has_it) {
   core::job_entry early;
   early.id = 3;
   BOOST_TEST((w.submit(1, early, now) == waiting_requests::submitted::kept));
-  BOOST_TEST((w.give_up(1) == waited_for::job));
+  BOOST_TEST((w.give_up(1).what == waited_for::job));
   core::view v = view_of(1);
   BOOST_TEST(w.adopted(v).jobs.empty());
   core::job_entry job;
   job.id = 7;
   BOOST_TEST((w.submit(5, job, now) == waiting_requests::submitted::propose));
-  BOOST_TEST((w.give_up(5) == waited_for::job));
-  BOOST_TEST((w.give_up(5) == waited_for::nothing));
+  BOOST_TEST((w.give_up(5).what == waited_for::job));
+  BOOST_TEST((w.give_up(5).what == waited_for::nothing));
   BOOST_TEST(w.adopted(v).unwanted.empty());
   v.jobs.push_back(job);
   const auto next = w.adopted(v);
@@ -82,15 +82,15 @@ BOOST_AUTO_TEST_CASE(a_refused_job_or_another_request_leaves_nothing_to_end) {
   job.id = 7;
   const auto now = waiting_requests::clock::now();
   BOOST_TEST((w.submit(5, job, now) == waiting_requests::submitted::propose));
-  BOOST_TEST((w.give_up(5) == waited_for::job));
+  BOOST_TEST((w.give_up(5).what == waited_for::job));
   BOOST_TEST(w.rejected(7).empty());
   waiting_requests::wanted_view other;
   other.tag = 7;
   other.reached = [](const core::view&, outcome&) { return false; };
   BOOST_TEST(w.want(6, other));
-  BOOST_TEST((w.give_up(6) == waited_for::view));
+  BOOST_TEST((w.give_up(6).what == waited_for::view));
   w.want_other_shoal(8);
-  BOOST_TEST((w.give_up(8) == waited_for::view));
+  BOOST_TEST((w.give_up(8).what == waited_for::view));
   v.jobs.push_back(job);
   BOOST_TEST(w.adopted(v).unwanted.empty());
 }
