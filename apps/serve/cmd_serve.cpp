@@ -80,7 +80,8 @@ private:
 
   /// What the command ends with when its work has not been done.
   int ended(const model::status& why) {
-    return interrupts_.seen() ? exit_interrupted : fail(why.message());
+    return fail(why.message(),
+                interrupts_.seen() ? exit_interrupted : exit_failed);
   }
 
   int run_folder() {
@@ -135,6 +136,7 @@ private:
   model::status connect() {
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { say("notice", text); };
+    c.goes_on = [this] { return goes_on(); };
     client_ = std::make_unique<runtime::client>(c);
     if (!client_->connect()) {
       say("notice", "using the node at " + client_->where());

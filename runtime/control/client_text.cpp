@@ -2,6 +2,7 @@
 #include "runtime/control/client_text.hpp"
 
 #include "runtime/control/node_folders.hpp"
+#include "runtime/identity/identity.hpp"
 
 namespace shoal::runtime {
 
