@@ -21,6 +21,15 @@ checked(const fs::path& path, std::string_view action, std::error_code error) {
 
 } // namespace
 
+std::string dead_link(const std::filesystem::path& path) {
+  std::error_code error, none;
+  const auto target = std::filesystem::read_symlink(path, error);
+  if (error || std::filesystem::exists(path, none))
+    return {};
+  return "has " + path.filename().string() + ", but as a link to "
+         + target.string() + ", which does not exist";
+}
+
 failure file_failure(const fs::path& path, std::string_view action,
                      std::error_code error) {
   return {path.string() + ": " + std::string(action) + ": " + error.message()};

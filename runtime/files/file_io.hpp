@@ -22,6 +22,10 @@ namespace shoal::model {
 result<std::string>
 read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 
+/// Of a folder: "has NAME, but as a link to TARGET, which does not exist", NAME being
+/// the last part of the path; empty: it is no such link.
+std::string dead_link(const std::filesystem::path& path);
+
 /// The failure that `error` is for this file: "PATH: ACTION: reason".
 failure file_failure(const std::filesystem::path& path, std::string_view action,
                      std::error_code error);

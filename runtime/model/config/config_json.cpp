@@ -181,6 +181,7 @@ void read_scaling(reader& r, const model_config& c, kernels::rope_scaling& s) {
 void read_rope(reader& r, const json& object, std::string_view where,
                model_config& c) {
   r.read("rope_theta", c.rope_theta);
+  r.only("partial_rotary_factor", 1.0);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const json* value = r.find(key);
     if (value == nullptr)
@@ -205,9 +206,27 @@ void read_rope(reader& r, const json& object, std::string_view where,
   }
 }
 
+/// What layer_types says of each layer, if it is there; checked also where no layer
+/// may have a window, as it may name attention of another kind.
+const json* layer_types(reader& r, std::uint64_t layers) {
+  const json* const types = r.find("layer_types");
+  if (types == nullptr)
+    return nullptr;
+  if (!types->is_array() || types->size() != layers)
+    r.fail("layer_types", "must be a list of one entry for each layer");
+  else
+    for (const json& type : *types)
+      if (type != "sliding_attention" && type != "full_attention")
+        r.fail("layer_types", shown(type)
+                                + " is not supported, only sliding_attention "
+                                  "and full_attention are");
+  return types;
+}
+
 /// Which blocks have the sliding window, if any.
 void read_windows(reader& r, const family& kind, model_config& c) {
   using window = family::window;
+  const json* const types = layer_types(r, c.num_hidden_layers);
   if (kind.windows == window::none)
     return;
   if (r.is_null("sliding_window"))
@@ -229,19 +248,9 @@ void read_windows(reader& r, const family& kind, model_config& c) {
   std::vector<bool> layers(c.num_hidden_layers);
   for (std::uint64_t i = 0; i < layers.size(); ++i)
     layers[i] = kind.windows == window::alternate ? i % 2 == 0 : i >= first;
-  if (const json* types = r.find("layer_types")) {
-    if (!types->is_array() || types->size() != layers.size()) {
-      r.fail("layer_types", "must be a list of one entry for each layer");
-      return;
-    }
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      if ((*types)[i] != "sliding_attention" && (*types)[i] != "full_attention")
-        r.fail("layer_types", shown((*types)[i])
-                                + " is not supported, only sliding_attention "
-                                  "and full_attention are");
+  if (types != nullptr)
+    for (std::size_t i = 0; i < layers.size(); ++i)
       layers[i] = (*types)[i] == "sliding_attention";
-    }
-  }
   const auto count = std::count(layers.begin(), layers.end(), true);
   if (count == 0)
     c.sliding_window = 0;

@@ -16,6 +16,9 @@ std::string no_weights(const std::filesystem::path& directory) {
   };
   if (has("model.safetensors") || has("model.safetensors.index.json"))
     return {};
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+    if (std::string dead = dead_link(directory / name); !dead.empty())
+      return dead;
   std::string out =
     "has neither model.safetensors nor model.safetensors.index.json";
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"})

@@ -33,6 +33,9 @@ result<model_config> load_config(const fs::path& directory) {
     return failure{directory.string()
                    + ": is a file; expected the folder of a model, with its "
                      "config.json and model.safetensors"};
+  if (const std::string dead = dead_link(path); !dead.empty())
+    return failure{directory.string() + ": is no folder of a model: it "
+                   + dead};
   if (fs::is_directory(directory, ignored) && !fs::exists(path, ignored)
       && !ignored)
     return failure{directory.string()

@@ -177,6 +177,16 @@ BOOST_AUTO_TEST_CASE(a_broken_directory_is_refused_by_file) {
   save();
   fs::remove(out / "model.safetensors");
   refused("has neither model.safetensors nor");
+  // As a copy of a hub's cache without its blobs has them.
+  fs::create_symlink("../blobs/1f", out / "model.safetensors");
+  refused("has model.safetensors, but as a link to ../blobs/1f, which");
+  fs::remove(out / "config.json");
+  fs::create_symlink("../blobs/2f", out / "config.json");
+  const auto config = load_config(out);
+  BOOST_REQUIRE(!config);
+  BOOST_TEST(config.message().find("has config.json, but as a link to "
+                                   "../blobs/2f, which does not exist")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_tokenizer_leaves_ids_usable) {
