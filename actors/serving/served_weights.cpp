@@ -145,7 +145,7 @@ std::vector<core::peer_id>
 served_weights::holders_of(model::unit_index unit) const {
   std::vector<core::peer_id> out = owner_.members();
   if (!out.empty())
-    std::ranges::rotate(out, out.begin() + long(unit % out.size()));
+    std::rotate(out.begin(), out.begin() + long(unit % out.size()), out.end());
   return out;
 }
 

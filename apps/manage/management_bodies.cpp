@@ -176,13 +176,15 @@ parse(std::string_view body, const body_field<Request> (&table)[N]) {
     all = *std::move(read);
   }
   Request out;
-  for (const auto& [name, value] : all.items())
+  for (const auto& item : all.items()) {
+    const std::string& name = item.key();
     if (!std::ranges::any_of(
           table, [&](const body_field<Request>& f) { return name == f.name; }))
       return openai::invalid_request(
         "there is no field \"" + core::shown(name, model::json_shown_max)
           + "\" here",
         core::shown(name, model::json_shown_max), "unknown_parameter");
+  }
   for (const body_field<Request>& f : table) {
     const auto found = all.find(f.name);
     if (found == all.end() || found->is_null()) {

@@ -31,7 +31,7 @@ std::vector<std::string> traffic_look::peers_to_ask(const status_json& status) {
                 [this](const auto& s) { return !ids_.contains(s.first); });
   if (out.size() > peers_max) {
     turn_ %= out.size();
-    std::ranges::rotate(out, out.begin() + std::ptrdiff_t(turn_));
+    std::rotate(out.begin(), out.begin() + std::ptrdiff_t(turn_), out.end());
     turn_ += peers_max;
     out.resize(peers_max);
   }

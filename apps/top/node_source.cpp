@@ -196,7 +196,7 @@ private:
     }
     if (out.size() > peers_max) {
       turn_ %= out.size();
-      std::ranges::rotate(out, out.begin() + std::ptrdiff_t(turn_));
+      std::rotate(out.begin(), out.begin() + std::ptrdiff_t(turn_), out.end());
       turn_ += peers_max;
       out.resize(peers_max);
     }

@@ -4,6 +4,7 @@
 #include "apps/remote/status_text.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/utf8.hpp"
+#include "runtime/core/view.hpp"
 
 #include <cstddef>
 #include <cstdint>

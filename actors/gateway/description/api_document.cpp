@@ -159,8 +159,7 @@ json responses(const api_operation& o) {
   if (!parameters_of(o.path).empty())
     errors.push_back(404);
   std::ranges::sort(errors);
-  const auto again = std::ranges::unique(errors);
-  errors.erase(again.begin(), again.end());
+  errors.erase(std::unique(errors.begin(), errors.end()), errors.end());
   for (const unsigned status : errors) {
     json& one = out[std::to_string(status)];
     one = response(o.error, std::string(runtime::reason_of(status)));
@@ -260,11 +259,11 @@ std::vector<std::string>
 api_document::gaps(const runtime::http_routes& routes) const {
   std::vector<std::string> out;
   const auto all = routes.all();
-  for (const auto& [method, path] : all)
+  for (const auto& r : all)
     if (!std::ranges::any_of(operations_, [&](const api_operation& o) {
-          return o.method == method && matches_route(path, o.path);
+          return o.method == r.first && matches_route(r.second, o.path);
         }))
-      out.push_back("not described: " + method + " " + path);
+      out.push_back("not described: " + r.first + " " + r.second);
   for (const api_operation& o : operations_) {
     if (!std::ranges::any_of(all, [&](const auto& r) {
           return r.first == o.method && matches_route(r.second, o.path);

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
 #include <set>
 
 namespace shoal::actors {
@@ -339,10 +338,11 @@ void job_saving::restoring(const core::checkpoint_ref& checkpoint) {
 }
 
 std::uint64_t job_saving::newest_step() const {
-  for (const auto& [c, lacks] : std::views::reverse(checkpoints_))
-    if (lacks.empty())
-      return c.step;
-  return here_.entry.origin_step;
+  const auto whole =
+    std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
+                 [](const auto& c) { return c.second.empty(); });
+  return whole != checkpoints_.rend() ? whole->first.step
+                                      : here_.entry.origin_step;
 }
 
 /// After a run went back, an earlier entry may have the same step.

@@ -13,8 +13,10 @@ static void in_order(std::uint32_t& first, std::uint32_t& last) {
 template <class Unit>
 static void by_unit(std::vector<Unit>& list) {
   std::ranges::sort(list, {}, &Unit::unit);
-  const auto twice = std::ranges::unique(list, {}, &Unit::unit);
-  list.erase(twice.begin(), twice.end());
+  const auto twice =
+    std::unique(list.begin(), list.end(),
+                [](const Unit& a, const Unit& b) { return a.unit == b.unit; });
+  list.erase(twice, list.end());
 }
 
 void random_fields::settle(core::stage_place& x) {

@@ -18,15 +18,15 @@ void world::kill(peer_id who) {
       cut.push_back(id);
   for (const stream_id id : cut)
     asked_[id].cancelled = true;
-  const auto before = std::ranges::stable_partition(
-    cut, [&](stream_id) { return below(2) == 0; });
-  for (auto at = cut.begin(); at != before.begin(); ++at)
+  const auto later = std::stable_partition(
+    cut.begin(), cut.end(), [&](stream_id) { return below(2) == 0; });
+  for (auto at = cut.begin(); at != later; ++at)
     ask_again(*at);
   ++epoch_;
   place_islands();
-  for (const stream_id id : before)
+  for (auto at = later; at != cut.end(); ++at)
     if (below(4) != 0) // the others are gone with it
-      ask_again(id);
+      ask_again(*at);
 }
 
 void world::step(bool may_begin) {

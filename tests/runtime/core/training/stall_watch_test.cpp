@@ -291,7 +291,8 @@ void stop_behind(company& s, std::uint8_t from) {
 company chain(std::uint64_t seed) {
   company s(5, seed);
   for (auto& m : s.members) {
-    std::ranges::rotate(m.sees.sealers, m.sees.sealers.begin() + 1);
+    std::rotate(m.sees.sealers.begin(), m.sees.sealers.begin() + 1,
+                m.sees.sealers.end());
     m.sees.chain = true;
     m.sees.steady = false;
     m.sees.step = 0;
