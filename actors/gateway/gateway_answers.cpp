@@ -95,7 +95,9 @@ asks_of(const completion& answer, const served_model& model,
     a.tokens_max = std::max(1u, options.max_tokens);
     a.scored = answer.wants_scores();
     a.how = wishes.how;
-    a.how.seed = wishes.how.seed + i % options.generated();
+    // A seed that was asked for is each prompt's; one that was drawn is no prompt's
+    // but the first one's.
+    a.how.seed = wishes.how.seed + (options.seed ? i % options.generated() : i);
     a.rule = wishes.rule;
     a.filter = wishes.filter;
     a.pooled = wishes.pooled;

@@ -35,6 +35,12 @@ class Serve(Serving):
         several = at.post({**body, "n": 3})[1]["choices"]
         self.assertEqual(several[0]["text"], expected)
         self.assertEqual(len({c["text"] for c in several}), 3)
+        # Each prompt has its own chance; a seed is that of each.
+        batch = {**body, "prompt": [PROMPTS[1]] * 3}
+        texts = [[c["text"] for c in at.post(b)[1]["choices"]] for b in (
+            batch, {k: v for k, v in batch.items() if k != "seed"})]
+        self.assertEqual(texts[0], [expected] * 3)
+        self.assertEqual(len(set(texts[1])), 3)
         cut = at.post({**body, "stop": expected[5:8]})[1]["choices"][0]
         self.assertEqual(cut["text"], expected[:expected.index(expected[5:8])])
         self.assertEqual(cut["finish_reason"], "stop")
