@@ -144,7 +144,9 @@ model::status resumed_run::has_steps(const runtime::run_config& run) const {
 }
 
 bool resumed_run::unpublished(const runtime::run_config& run) const {
-  return step_ >= std::uint64_t(run.steps)
+  // Fewer steps than it has were perhaps meant as steps to add.
+  const std::int64_t last = record_ ? record_->run.steps : 0;
+  return step_ >= std::uint64_t(std::max(run.steps, last))
          && model_step(out_) < std::int64_t(step_);
 }
 

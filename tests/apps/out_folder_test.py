@@ -438,6 +438,16 @@ class OutFolder(World):
         self.assertIn("the run in out has ended", said)
         self.assertIn("`shoal train out --resume` makes one", said)
         self.write("shoal-kept-Ef34gH/out.txt", "")  # its user was killed
+        # A run that has more steps has not ended, whatever is asked for.
+        record = self.folder / "out/run.json"
+        ended = record.read_text()
+        more = json.loads(ended)
+        self.assertEqual(more["run"]["training"]["steps"], 5)
+        more["run"]["training"]["steps"] = more["steps_max"] = 9
+        record.write_text(json.dumps(more))
+        self.refuse(1, "train", "out", "--resume", "--training.steps", 3,
+                    names=["step 5 of training.steps = 3", "raise"])
+        record.write_text(ended)
         said = self.succeed("train", "out", "--resume")
         self.assertIn("model, of step 5, is now in out", said)
         self.assertEqual(list(self.folder.glob("shoal-kept-*")), [])
