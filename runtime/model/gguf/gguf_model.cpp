@@ -23,7 +23,8 @@ constexpr std::string_view factors_name = "rope_freqs.weight";
 /// The frequencies of llama 3's scaling, as factors by which they are divided.
 struct llama3_scaling {
   double factor = 1;
-  static constexpr double low = 1, high = 4, positions = 8192;
+  double positions = 8192; ///< that the model had before
+  static constexpr double low = 1, high = 4;
 
   double of(double theta, std::uint64_t dim, std::uint64_t i) const {
     const double wave =
@@ -35,7 +36,27 @@ struct llama3_scaling {
     const double smooth = (positions / wave - low) / (high - low);
     return 1 / ((1 - smooth) / factor + smooth);
   }
+  bool fits(std::span<const float> factors, double theta) const {
+    for (std::uint64_t i = 0; i < factors.size(); ++i)
+      if (!(std::abs(of(theta, 2 * factors.size(), i) - double(factors[i]))
+            <= 1e-3 * double(factors[i])))
+        return false;
+    return true;
+  }
 };
+
+/// The rule of which these are the factors; nothing where there is none.
+std::optional<llama3_scaling>
+llama3_rule(std::span<const float> factors, double theta) {
+  std::vector<double> positions{8192}; // of all models of that family so far
+  for (double n = 16; n <= double(1 << 20); n *= 2)
+    positions.push_back(n);
+  for (const double n : positions)
+    if (const llama3_scaling rule{double(factors.back()), n};
+        rule.fits(factors, theta))
+      return rule;
+  return {};
+}
 
 /// Files name the factors, not their rule; all files that have them are of llama 3.
 result<json> scaling_of(const file& from, double theta, std::uint64_t dim) {
@@ -48,17 +69,17 @@ result<json> scaling_of(const file& from, double theta, std::uint64_t dim) {
     return wrong("is no list of " + std::to_string(dim / 2) + " F32 values");
   std::vector<float> factors(t->count);
   to_floats(t->type, t->data, factors);
-  const llama3_scaling rule{double(factors.back())};
-  for (std::uint64_t i = 0; i < factors.size(); ++i)
-    if (!(std::abs(rule.of(theta, dim, i) - double(factors[i]))
-          <= 1e-3 * double(factors[i])))
-      return wrong("its factors are not those of llama 3");
-  return json{{"rope_type", "llama3"},
-              {"factor", rule.factor},
-              {"low_freq_factor", llama3_scaling::low},
-              {"high_freq_factor", llama3_scaling::high},
-              {"original_max_position_embeddings",
-               std::uint64_t(llama3_scaling::positions)}};
+  const auto rule = llama3_rule(factors, theta);
+  if (!rule)
+    return wrong("its factors are not those of llama 3, with a "
+                 "low_freq_factor of 1, a high_freq_factor of 4 and a power of "
+                 "2 of positions");
+  return json{
+    {"rope_type", "llama3"},
+    {"factor", rule->factor},
+    {"low_freq_factor", llama3_scaling::low},
+    {"high_freq_factor", llama3_scaling::high},
+    {"original_max_position_embeddings", std::uint64_t(rule->positions)}};
 }
 
 /// The file has numbers as floats; config.json had 1e-05 before.

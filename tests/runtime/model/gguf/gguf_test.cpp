@@ -14,8 +14,11 @@
 #include <boost/test/unit_test.hpp>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <numbers>
 
 BOOST_AUTO_TEST_SUITE(gguf)
 
@@ -132,6 +135,26 @@ BOOST_AUTO_TEST_CASE(llama_3_scales_its_frequencies) {
   const auto tensor = from->find_tensor("rope_freqs.weight");
   const auto at = std::size_t(
     tensor->data.data() - reinterpret_cast<const std::byte*>(bytes.data()));
+  // A model may have had other positions before, of which the file says nothing.
+  for (const double positions : {128., 4096.}) {
+    std::vector<float> factors(tensor->count);
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      const double wave =
+        2 * std::numbers::pi
+        * std::pow(config->rope_theta, double(i) / double(factors.size()));
+      const double part = std::clamp((positions / wave - 1) / 3, 0., 1.);
+      factors[i] = float(1 / ((1 - part) / 32 + part));
+    }
+    std::string old = bytes;
+    std::memcpy(old.data() + at, factors.data(),
+                factors.size() * sizeof(float));
+    const auto less = parsed(old);
+    BOOST_REQUIRE(less);
+    const auto known = config_of(*less);
+    BOOST_REQUIRE_MESSAGE(known, why(known));
+    BOOST_TEST(known->rope_scaling.factor == 32);
+    BOOST_TEST(known->rope_scaling.original == positions);
+  }
   lie[at + 3] = 0x41; // the first factor is 8
   const auto other = parsed(lie);
   BOOST_REQUIRE(other);
