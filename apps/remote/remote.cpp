@@ -65,6 +65,13 @@ std::string options_text(const node_address& at) {
   return out;
 }
 
+node_address address_now(node_address at, const runtime::client* client) {
+  if (!at.peers.empty() && client != nullptr
+      && std::ranges::count(client->addresses(), client->where()) > 0)
+    at.peers = {client->where()};
+  return at;
+}
+
 std::string command_line(const std::string& command, const node_address& at,
                          const std::filesystem::path& out) {
   return "shoal " + command + options_text(at)

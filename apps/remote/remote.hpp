@@ -29,6 +29,10 @@ void say_no_quorum(runtime::client& client);
 /// --name one", or nothing.
 std::string options_text(const node_address& at);
 
+/// Where a client that asked `at` is now: an address that was named may be that of a
+/// node that has gone since. @param client  null: it has not asked yet
+node_address address_now(node_address at, const runtime::client* client);
+
 /// A command line that is printed for the user to copy, for the same node:
 /// command_line("attach 1f", at, "a b") is "shoal attach 1f --name one --out
 /// 'a b'". @param out  of --out; may be empty

@@ -134,20 +134,20 @@ private:
   }
 
   std::string job_text() const { return core::job_text(job_); }
-
+  node_address at() const { return address_now(o_.at, client_.get()); }
   std::string attach_line() const {
-    return "`" + command_line("attach " + job_text(), o_.at, out()) + "`";
+    return "`" + command_line("attach " + job_text(), at(), out()) + "`";
   }
   std::string resume_line() const {
     return "`shoal train " + shell_path(out().string()) + " --resume"
-           + options_text(o_.at) + "`";
+           + options_text(at()) + "`";
   }
   std::string ends_it(const char* how) const {
-    return ": it may go on; see `" + command_line("jobs", o_.at) + "`, and "
+    return ": it may go on; see `" + command_line("jobs", at()) + "`, and "
            + cancel_line(how);
   }
   std::string cancel_line(const char* how) const {
-    return "`" + command_line("cancel " + job_text() + how, o_.at) + "`";
+    return "`" + command_line("cancel " + job_text() + how, at()) + "`";
   }
 
   model::status connect() {
