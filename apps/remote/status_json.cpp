@@ -112,6 +112,7 @@ const json& pattern() {
     {"id", ""},
     {"self", ""},
     {"http?", ""},
+    {"local_only?", false},
     {"name", ""},
     {"state", ""},
     {"waiting?", ""},

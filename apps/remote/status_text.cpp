@@ -294,6 +294,9 @@ std::string status_table(const status_json& status) {
         "models are served over HTTP at http://%s/v1, and in a browser at "
         "http://%s/\n",
         http.c_str(), http.c_str());
+  if (status.contains("local_only") && status["local_only"] == true)
+    put(out, "it was started without --cluster-key: no other machine can reach "
+             "it\n");
   put_versions(out, status);
   const json& beacons = status["beacons"];
   if (number(beacons, "strange_last_minute") > 0)

@@ -259,6 +259,8 @@ status_input node::impl::now() const {
   in.name = setup_.name;
   in.address = address_;
   in.http = config_.http;
+  in.local_only = setup_.loopback_only && config_.cluster_key_file.empty()
+                  && !config_.embedded;
   in.data_dir = setup_.data_dir.string();
   in.links = mesh_->links().stats();
   for (auto& [peer, choice] : mesh_->pairs())

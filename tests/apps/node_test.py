@@ -72,8 +72,8 @@ class Node(World):
         node = self.ready("--name", "one")
         status = json.loads(self.succeed("status", "--name", "one", "--json"))
         self.assertEqual([p["name"] for p in status["peers"]], ["one"])
-        self.assertEqual(status["jobs"], [])
-        self.assertIn("one", self.succeed("status", "--name", "one"))
+        self.assertEqual((status["jobs"], status["local_only"]), ([], True))
+        self.assertRegex(self.succeed("status"), "(?s)one.*without --cluster-key")
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def refuse_others_in_place_of_a_name(self):

@@ -520,6 +520,11 @@ const json_table<status_input>& status_table() {
      [](s v) { return json(v.address); }},
     {"http", "text, optional", "", "where it answers clients of models",
      [](s v) { return v.http.empty() ? left_out() : json(v.http); }},
+    {"local_only", "true or false, optional", "",
+     "`true`: it was started without `--cluster-key`, so that no other machine "
+     "can "
+     "reach it",
+     [](s v) { return v.local_only ? json(true) : left_out(); }},
     {"data_dir", "text", "", "its data directory",
      [](s v) { return json(v.data_dir); }},
     {"state", "text", "",

@@ -24,6 +24,7 @@ struct status_input {
   core::peer_id self{};
   std::string name;
   std::string address;
+  bool local_only = false; ///< as it has no cluster key
   std::string http; ///< where clients of models are answered; empty: nowhere
   std::string data_dir;
   core::cluster::phase phase = core::cluster::phase::created;
