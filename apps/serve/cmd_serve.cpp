@@ -136,7 +136,6 @@ private:
   model::status connect() {
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { say("notice", text); };
-    c.goes_on = [this] { return goes_on(); };
     client_ = std::make_unique<runtime::client>(c);
     if (!client_->connect()) {
       say("notice", "using the node at " + client_->where());

@@ -153,7 +153,6 @@ private:
   model::status connect() {
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { out_->say("notice", text); };
-    c.goes_on = [this] { return !interrupted(); };
     client_ = std::make_unique<runtime::client>(c);
     if (!client_->connect()) {
       out_->say("notice", "using the node at " + client_->where());

@@ -33,8 +33,6 @@ static constexpr milliseconds refresh_period{5000};
 static constexpr milliseconds first_answer_wait{2000};
 /// A blob is given up when its next piece has not come within this time.
 static constexpr milliseconds blob_patience{60000};
-/// Added to the time of a request on which the shoal has to agree.
-static constexpr milliseconds agreement_max{35000};
 
 class client::impl {
 public:
@@ -163,15 +161,17 @@ client::impl::ask(decltype(client_request::body) body, client_reply& out) {
   if (!link_) // text_ says why it was lost
     return text_.empty() ? fail(errc::lost, "not connected to a node")
                          : make_error_code(errc::lost);
+  milliseconds timeout = config_.timeout;
+  if (std::holds_alternative<runtime::submit_job>(body)
+      || std::holds_alternative<runtime::recover_force>(body)
+      || std::holds_alternative<make_invite>(body)
+      || std::holds_alternative<runtime::remove_job>(body)
+      || std::holds_alternative<runtime::revoke>(body))
+    timeout += milliseconds(35000); // the shoal may take its time to agree
   client_request request{++last_number_, std::move(body), member_};
-  const bool agreed = needs_agreement(request);
-  const milliseconds more = agreed ? agreement_max : milliseconds(0);
-  if (auto error = link_->call(request, out, config_.timeout + more,
-                               agreed ? config_.goes_on : nullptr)) {
-    link_.reset(); // its node takes back what waits
-    return fail(error, error == std::errc::operation_canceled
-                         ? "ended before the shoal had agreed: withdrawn"
-                         : "node " + where_ + ": " + error.message());
+  if (auto error = link_->call(request, out, timeout)) {
+    link_.reset();
+    return fail(error, "node " + where_ + ": " + error.message());
   }
   switch (out.code) {
   case reply_code::ok:

@@ -52,9 +52,6 @@ struct client_config {
   /// @pre only what is_handed_on() is asked
   std::filesystem::path through;
   std::chrono::milliseconds timeout{10000}; ///< of one request
-  /// Asked while the shoal is to agree on what was asked for; false takes that
-  /// back. May be empty.
-  std::function<bool()> goes_on;
   /// Told where it moved to. May be empty.
   std::function<void(const std::string& line)> say;
 };

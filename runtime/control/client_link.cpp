@@ -21,23 +21,12 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Period of asking whether to go on.
-constexpr milliseconds asked_every{100};
-
-bool is_canceled(const std::function<bool()>& goes_on) {
-  return goes_on && !goes_on();
-}
-std::error_code canceled() {
-  return std::make_error_code(std::errc::operation_canceled);
-}
-
 class unix_link final : public client_link {
 public:
   explicit unix_link(unique_fd fd) : fd_(std::move(fd)) {}
 
-  std::error_code
-  call(const client_request& request, client_reply& reply, milliseconds timeout,
-       const std::function<bool()>& goes_on) override {
+  std::error_code call(const client_request& request, client_reply& reply,
+                       milliseconds timeout) override {
     auto until = steady_clock::now() + timeout;
     auto out = frame(codec::encode(request));
     std::size_t sent = 0;
@@ -63,18 +52,13 @@ public:
         reply = std::move(*answer);
         return {};
       }
-      auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+      auto left =
+        std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
       pollfd at{fd_.get(), POLLIN, 0};
       if (in_.broken())
         return errc::corrupt;
-      if (left.count() <= 0)
+      if (left <= 0 || (::poll(&at, 1, static_cast<int>(left)) == 0))
         return errc::timed_out;
-      if (is_canceled(goes_on))
-        return canceled();
-      if (goes_on)
-        left = std::min(left, asked_every);
-      if (::poll(&at, 1, static_cast<int>(left.count())) == 0)
-        continue;
       if (!in_.fill(fd_.get()))
         return errc::lost;
     }
@@ -125,9 +109,8 @@ public:
     return revoked_;
   }
 
-  std::error_code
-  call(const client_request& request, client_reply& reply, milliseconds timeout,
-       const std::function<bool()>& goes_on) override {
+  std::error_code call(const client_request& request, client_reply& reply,
+                       milliseconds timeout) override {
     auto bytes = codec::encode(request);
     std::unique_lock lock(mutex_);
     if (lost_ || !node_)
@@ -139,17 +122,8 @@ public:
     if (fabric_->send(to, bytes))
       return errc::lost;
     lock.lock();
-    const auto until = steady_clock::now() + timeout;
-    for (bool over = false; !over;) {
-      const auto now = steady_clock::now();
-      over = changed_.wait_until(
-        lock, goes_on ? std::min(until, now + asked_every) : until,
-        [this] { return reply_ || lost_; });
-      if (!over && steady_clock::now() >= until)
-        return errc::timed_out;
-      if (!over && is_canceled(goes_on))
-        return canceled();
-    }
+    if (!changed_.wait_for(lock, timeout, [this] { return reply_ || lost_; }))
+      return errc::timed_out;
     if (!reply_)
       return errc::lost;
     reply = std::move(*reply_);

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,12 +20,9 @@ class client_link {
 public:
   virtual ~client_link() = default;
   /// Sends a request and waits for the reply with its number.
-  /// @param goes_on  asked now and then meanwhile, unless empty; false ends the
-  ///                 waiting with std::errc::operation_canceled
   virtual std::error_code
   call(const client_request& request, client_reply& reply,
-       std::chrono::milliseconds timeout,
-       const std::function<bool()>& goes_on = {}) = 0;
+       std::chrono::milliseconds timeout) = 0;
 };
 
 /// @returns null if no process listens there.

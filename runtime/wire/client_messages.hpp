@@ -252,14 +252,6 @@ void fields(auto& v, core::of<client_request> auto& x) {
   v("body", x.body, core::one_of(client_request_names));
   v("peer", x.peer, core::cleaned_text_of(core::limits::name_bytes_max));
 }
-/// Whether the answer waits until the shoal has agreed.
-inline bool needs_agreement(const client_request& r) {
-  return std::holds_alternative<submit_job>(r.body)
-         || std::holds_alternative<recover_force>(r.body)
-         || std::holds_alternative<make_invite>(r.body)
-         || std::holds_alternative<remove_job>(r.body)
-         || std::holds_alternative<revoke>(r.body);
-}
 
 /// Whether a node hands this on to another member, or answers it if a member
 /// asks: what takes one answer, and leaves nothing that must be kept for the

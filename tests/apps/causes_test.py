@@ -94,17 +94,6 @@ class Causes(World):
         later = self.start("train", self.tiny_run(), "--name", "one",
                            "--out", "later", "--data", self.write_text_files())
         later.wait_line(lambda line: "Waiting" in line)
-        # It waited for half a minute, and did not say what became of the model.
-        self.succeed("init", self.tiny_run(), "--out", "m")
-        for words in (["serve", "m", "--detach"],
-                      ["train", self.tiny_run(), "--detach", "--data",
-                       self.write_text_files()]):
-            asks = self.start(*words, "--name", "one")
-            asks.wait_line(lambda line: "Waiting" in line)
-            asks.child.send_signal(signal.SIGINT)
-            asks.wait_line(lambda line: line.startswith("shoal: ") and (
-                "withdrawn" in line or "stopped while uploading" in line))
-            self.assertEqual(asks.end(), 130)
         said = self.start("cancel", self.jobs("one")[0]["id"], "--name", "one")
         said.wait_line(lambda line: "asked to end; waiting" in line
                        and "no quorum" in line)

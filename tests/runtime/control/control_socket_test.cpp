@@ -1,7 +1,6 @@
 // tests/runtime/control/control_socket_test.cpp -- the Unix socket of a node
 // when clients do not behave, or the process has no descriptor left. The node
 // is one of tests, which answers at once.
-#include "runtime/control/client_link.hpp"
 #include "runtime/control/control.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
@@ -87,31 +86,6 @@ void ask_once(const unique_fd& fd, frame_reader& in, std::uint64_t number) {
 }
 
 } // namespace
-
-/// It waited to the end of its time, whatever the user pressed meanwhile.
-BOOST_AUTO_TEST_CASE(a_client_takes_back_what_is_not_agreed) {
-  requests_without_node d;
-  auto link = make_unix_link(d.socket);
-  BOOST_TEST_REQUIRE(link != nullptr);
-  const unique_fd other = connect_unix(d.socket);
-  frame_reader in;
-  ask_once(other, in, 1);
-  int asked = 0;
-  client_reply reply;
-  BOOST_TEST((link->call({1, submit_job{}}, reply, std::chrono::hours(1), [&] {
-    if (asked++ == 0)
-      return true;
-    ask_once(other, in, 2); // so the node has the request
-    return false;
-  }) == std::errc::operation_canceled));
-  BOOST_TEST(d.node.abandoned.empty());
-  link.reset();
-  for (std::uint64_t turn = 3; turn < 10; ++turn)
-    ask_once(other, in, turn);
-  d.served.reset();
-  BOOST_TEST((d.node.abandoned == d.node.tokens));
-  BOOST_TEST(d.node.tokens.size() == 1u);
-}
 
 /// The client writes for as long as anything is taken. It has been stopped when
 /// nothing is, however often the control thread has turned.
