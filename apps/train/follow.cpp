@@ -242,7 +242,8 @@ bool follower::on(const job_event& e) {
                "the node that was asked joined after the run: its log "
                "has no steps. To have them, attach again by --name or "
                "--peer of a peer that took part");
-    if (const std::string gaps = gaps_.text(e.step);
+    if (const std::string gaps =
+          gaps_.text(std::max(e.step, told_step_.value_or(0)));
         !gaps.empty() && !config_.folder.empty())
       out_.say("notice", "the log of the node that was asked lacks " + gaps
                            + ": to have them, attach again by --name or --peer "

@@ -41,13 +41,17 @@ public:
   }
 
   /// "steps 453 to 1598", "steps 7, 9 to 12 and others", "step 7"; "": none
-  /// @param end  the run's last step: those after it were given up
+  /// @param end  the run's last step: those after it were given up, those before it
+  ///             that never came are missing, too
   std::string text(std::uint64_t end) const {
     constexpr std::size_t shown = 5;
     std::string out;
-    const auto after = gaps_.upper_bound(end);
+    auto gaps = gaps_;
+    if (newest_ != 0 && end > newest_)
+      gaps[newest_ + 1] = end;
+    const auto after = gaps.upper_bound(end);
     std::size_t named = 0;
-    for (auto gap = gaps_.begin(); gap != after && named < shown;
+    for (auto gap = gaps.begin(); gap != after && named < shown;
          ++gap, ++named) {
       const std::uint64_t last = std::min(gap->second, end);
       out += (named == 0 ? "" : ", ") + std::to_string(gap->first);
@@ -58,7 +62,7 @@ public:
       return {};
     const bool one = out.find_first_not_of("0123456789") == std::string::npos;
     const auto all =
-      static_cast<std::size_t>(std::distance(gaps_.begin(), after));
+      static_cast<std::size_t>(std::distance(gaps.begin(), after));
     return (one ? "step " : "steps ") + out
            + (all > named ? " and others" : "");
   }

@@ -25,7 +25,9 @@ BOOST_AUTO_TEST_CASE(a_whole_log_lacks_none_wherever_it_begins) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_jump_leaves_out_is_named) {
-  BOOST_TEST(with({452, 1599}).text(2000) == "steps 453 to 1598");
+  BOOST_TEST(with({452, 1599}).text(1599) == "steps 453 to 1598");
+  BOOST_TEST(with({40, 41}).text(48) == "steps 42 to 48"); // the end is missing
+  BOOST_TEST(with({40, 42}).text(48) == "steps 41, 43 to 48");
   BOOST_TEST(with({1, 3}).text(3) == "step 2");
   BOOST_TEST(with({1, 3, 4, 8}).text(8) == "steps 2, 5 to 7");
   BOOST_TEST(with({1, 3, 5, 7, 9, 11, 13}).text(13)
