@@ -117,6 +117,31 @@ std::string meant_key(std::string_view section, const std::string& name) {
   return core::did_you_mean(name, near);
 }
 
+/// For a key that only other families spell so: this family's spelling. Taken as it
+/// is, it would say nothing, and the model would have the usual size. "": it is read,
+/// or the family is not known.
+std::string own_name(const json& model_type, std::string_view key) {
+  std::string_view usual, own;
+  const model::family* is = nullptr;
+  for (const model::family& f : model::families()) {
+    if (model_type == f.model_type)
+      is = &f;
+    for (const model::key_alias& a : f.aliases)
+      if (a.own == key)
+        usual = a.usual;
+  }
+  if (is == nullptr || usual.empty())
+    return {};
+  own = usual;
+  for (const model::key_alias& a : is->aliases) {
+    if (a.own == key)
+      return {};
+    if (a.usual == usual)
+      own = a.own;
+  }
+  return std::string(own);
+}
+
 /// The mistakes in a run, in the order of the file.
 class mistakes {
 public:
@@ -175,6 +200,12 @@ void read_model(const json& section, std::string_view source, run_config& run,
     return;
   if (!keys.contains("model_type"))
     keys["model_type"] = "llama";
+  for (const auto& item : keys.items())
+    if (const std::string own = own_name(keys["model_type"], item.key());
+        !own.empty())
+      wrong.add("model." + item.key() + " is not a key of model_type "
+                + keys["model_type"].get<std::string>()
+                + "; did you mean model." + own + "?");
   model::add_default_sizes(keys);
   auto parsed = model::parse_config(model::json_text(keys),
                                     std::string(source) + ": [model]");

@@ -82,6 +82,23 @@ BOOST_AUTO_TEST_CASE(sizes_that_are_left_out_follow_hidden_size) {
   BOOST_TEST(usual->model.num_hidden_layers == 4u);
 }
 
+/// `did you mean --model.n_layer?` said the command line, of a llama.
+BOOST_AUTO_TEST_CASE(a_key_of_another_family_is_refused) {
+  const auto why = [](const std::string& keys) {
+    const auto run = runtime::parse_run(R"({"model":{)" + keys + "}}", "x");
+    return run ? std::string() : run.message();
+  };
+  BOOST_TEST(why(R"("n_layer":3)")
+             == "x: model.n_layer is not a key of model_type llama; did you "
+                "mean model.num_hidden_layers?");
+  BOOST_TEST(why(R"("model_type":"gpt2","n_layer":3)").empty());
+  BOOST_TEST(why(R"("model_type":"gpt2","hidden_activation":"gelu")")
+               .find("activation_function?")
+             != std::string::npos);
+  BOOST_TEST(why(R"("model_type":"mixtral","num_local_experts":4)").empty());
+  BOOST_TEST(!why(R"("num_local_experts":4)").empty());
+}
+
 BOOST_AUTO_TEST_CASE(sizes_that_are_given_stay) {
   const auto c = sized(R"("hidden_size":256,"num_attention_heads":8,
       "num_key_value_heads":2,"intermediate_size":100)");
