@@ -195,6 +195,16 @@ model::status check_data(const std::vector<std::string>& paths) {
   return model::done{};
 }
 
+/// A curve that ends at lr_total_steps has its own warm-up, whatever steps follow it.
+/// It is part of the run, as peers of all versions have to have the same one.
+static void settle_warmup(runtime::run_config& run) {
+  if (run.warmup_steps >= 0 || run.lr_total_steps <= 0)
+    return;
+  runtime::run_config curve;
+  curve.steps = run.lr_total_steps;
+  run.warmup_steps = curve.warmup();
+}
+
 model::result<runtime::run_config>
 load_run(const run_options& o, const runtime::run_config& recorded) {
   json all = model::parse_json<json>(runtime::to_json(recorded));
@@ -213,6 +223,8 @@ load_run(const run_options& o, const runtime::run_config& recorded) {
   if (run)
     if (auto resolved = resolve_tokenizer(*run); !resolved)
       return failure{given_by + (": " + resolved.message())};
+  if (run)
+    settle_warmup(*run);
   return run;
 }
 
@@ -314,6 +326,8 @@ model::result<runtime::run_config> load_run(const run_options& o, int* code) {
                    + ", but the text is taken as bytes, which are 256: add "
                      "--tokenizer bpe to train a tokenizer of that many "
                      "tokens, or leave the size out"};
+  if (run)
+    settle_warmup(*run);
   return run;
 }
 

@@ -76,7 +76,8 @@ struct run_config {
   double weight_decay = 0.1;
 
   // [lr_scheduler]
-  std::int64_t warmup_steps = -1;   ///< -1: a tenth of the steps, at most 200
+  std::int64_t warmup_steps = -1;   ///< -1: a tenth of the steps, at most 200;
+                                    ///< load_run() takes lr_total_steps for it
   std::int64_t lr_total_steps = -1; ///< -1: training.steps
   double decay_ratio = 1.0;         ///< fraction of the steps that decays
   std::string decay_type = "cosine";

@@ -236,6 +236,15 @@ class Train(World):
         self.assertEqual([e for e in whole[1] if e[0] > last],
                          [e for e in rest[1] if e[0] > last])
 
+    # It trained at the highest rate for a tenth of all steps, as if it were warming up.
+    def test_a_curve_that_has_ended_stays_at_its_end(self):
+        first = numbers(self.train("out", "--training.steps", "20"))[0]
+        more = numbers(self.train("out", "--resume", "--training.steps", "230",
+                                  "--lr_scheduler.total_steps", "20"))[0]
+        self.assertEqual([s[0] for s in more], list(range(21, 231)))
+        self.assertEqual({s[3] for s in more}, {first[-1][3]})
+        self.assertLess(first[-1][3], first[1][3] / 5)
+
     # The folder of the checkpoint is written to after its config.json: so each
     # model that took longer than a moment seemed to be older.
     def test_a_run_that_has_ended_has_left_its_model(self):
