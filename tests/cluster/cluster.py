@@ -297,11 +297,20 @@ class Cluster:
         if self.network:
             self.network.close()
         self.quotas.close()
-        remains += sorted(
-            "/dev/shm/" + name for name in os.listdir("/dev/shm")
-            if name not in self.shm_before and not in_use(name)
-            # Another test's: a folder, or gone by now.
-            and os.path.isfile("/dev/shm/" + name))
+        remains += self.shared_left()
         if not self.keep:
             shutil.rmtree(self.root, ignore_errors=True)
         return remains
+
+    def shared_left(self):
+        """Files of shared memory that are nobody's. Those of a node that another
+        test has just killed are there until its keeper has removed them."""
+        deadline = time.monotonic() + left.KEEPER_S
+        while True:
+            found = sorted(
+                "/dev/shm/" + name for name in os.listdir("/dev/shm")
+                if name not in self.shm_before and not in_use(name)
+                # Another test's: a folder, or gone by now.
+                and os.path.isfile("/dev/shm/" + name))
+            if not found or time.monotonic() >= deadline:
+                return found
