@@ -131,11 +131,16 @@ class Top(Serving):
             lambda t: sum(t.count(b) for b in BLOCKS) >= 3 and " ETA" in t
             and "train 0 tok/s" not in t and t.count(" %") >= 3)
         status = json.loads(self.succeed("status", "--json", "--name", "anna"))
-        for peer in status["peers"]:
-            row = [line for line in text.split("\n") if peer["id"][:8] in line]
+
+        def rows(page):
+            return [[line for line in page.split("\n") if peer["id"][:8] in line]
+                    for peer in status["peers"]]
+
+        # A peer's memory comes with its own answer.
+        text = screen.until(lambda t: all("MiB" in "".join(r) for r in rows(t)))
+        for row in rows(text):
             self.assertEqual(len(row), 1, text)
             self.assertIn("active", row[0])
-            self.assertIn("MiB", row[0])  # its memory, by its own answer
         over = threading.Event()
         self.addCleanup(over.set)
 
