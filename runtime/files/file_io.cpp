@@ -24,8 +24,8 @@ checked(const fs::path& path, std::string_view action, std::error_code error) {
 std::string dead_link(const std::filesystem::path& path) {
   std::error_code error, none;
   const auto target = std::filesystem::read_symlink(path, error);
-  if (error || std::filesystem::exists(path, none))
-    return {};
+  if (error || std::filesystem::exists(path, none) || none)
+    return {}; // no link, or it may lead somewhere
   return "has " + path.filename().string() + ", but as a link to "
          + target.string() + ", which does not exist";
 }

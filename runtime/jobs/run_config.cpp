@@ -108,7 +108,7 @@ const std::vector<run_key>& keys() {
     {"optimizer", "eps", &r::eps, 0, 1, "added to the root"},
     {"optimizer", "weight_decay", &r::weight_decay, 0, 1e3, "decoupled"},
     {"lr_scheduler", "warmup_steps", &r::warmup_steps, 0, 1e12,
-     "linear from 0; -1: a tenth of the steps, at most 200"},
+     "linear from 0; -1: a tenth of total_steps, at most 200"},
     {"lr_scheduler", "total_steps", &r::lr_total_steps, 1, 1e12,
      "where the decay ends; -1: training.steps"},
     {"lr_scheduler", "decay_ratio", &r::decay_ratio, 0, 1,

@@ -117,9 +117,9 @@ std::string meant_key(std::string_view section, const std::string& name) {
   return core::did_you_mean(name, near);
 }
 
-/// For a key that only other families spell so: this family's spelling. Taken as it
-/// is, it would say nothing, and the model would have the usual size. "": it is read,
-/// or the family is not known.
+/// This family's spelling of a key that only other families spell like that: such a
+/// key would have no effect, and the model the usual size. "": this family reads the
+/// key, no family spells it so, or the family is not known.
 std::string own_name(const json& model_type, std::string_view key) {
   std::string_view usual, own;
   const model::family* is = nullptr;

@@ -521,8 +521,7 @@ const json_table<status_input>& status_table() {
     {"http", "text, optional", "", "where it answers clients of models",
      [](s v) { return v.http.empty() ? left_out() : json(v.http); }},
     {"local_only", "true or false, optional", "",
-     "`true`: it was started without `--cluster-key`, so that no other machine "
-     "can "
+     "`true`: it was started without `--cluster-key`, so no other machine can "
      "reach it",
      [](s v) { return v.local_only ? json(true) : left_out(); }},
     {"data_dir", "text", "", "its data directory",
