@@ -72,12 +72,16 @@ void completion::make_choices() {
       if (!ruled_) // else its rule judges its first token as a text's first
         text.after(p.ids);
       choice& c = choices_.emplace_back(std::move(text));
+      if (request_.logprobs) {
+        c.places.emplace(by_.get(),
+                         request_.echo ? openai::characters(p.text) : 0);
+        if (!ruled_)
+          c.places->after(p.ids);
+      }
       if (chat_)
         c.parser.emplace(format_, seed_ + i);
-      if (request_.echo) {
+      if (request_.echo)
         c.all = p.text;
-        c.characters = openai::characters(p.text);
-      }
     }
   }
   left_ = choices_.size();
@@ -156,55 +160,25 @@ runtime::http_write completion::event(const openai::completion_choice& news) {
   return exchange_->write(bytes);
 }
 
-std::string completion::text_of(core::token_id id) const {
-  model::text_decoder one(by_.get());
-  std::string out = one.push(id);
-  return out + one.finish();
-}
-
-/// A token as it stands in a list, where no two may be alike: by its bytes, else
-/// by its text, which for a special token such as "</s>" is its name, or by its
-/// id, as in vLLM's server, if it is a part of a character or has no text.
-std::string completion::name_of(core::token_id id) const {
-  if (by_ && !by_->file())
-    if (std::string bytes = model::byte_tokenizer().bytes({&id, 1});
-        !bytes.empty())
-      return openai::token_text(bytes);
-  std::string text = text_of(id);
-  if (text.empty() && by_ && by_->file())
-    text = by_->file()->decode({&id, 1}, false);
-  if (text.empty() || text.find(core::replacement_character) != text.npos)
-    return "token_id:" + std::to_string(id);
-  return text;
-}
-
 /// With the most probable tokens it stands in any case, as in OpenAI's API.
-void completion::add_token(openai::logprobs& to, const core::served_token& t,
-                           std::size_t& offset) const {
-  const std::string own = text_of(t.token);
-  to.tokens.push_back(name_of(t.token));
+void completion::add_token(openai::logprobs& to, model::token_places& places,
+                           const core::served_token& t,
+                           bool special_is_text) const {
+  const auto listed = [this, first = places.first()](core::token_id id) {
+    return openai::listed_token{by_ ? by_->piece(id, first) : std::string(),
+                                id};
+  };
+  to.tokens.push_back(listed(t.token));
   to.token_logprobs.emplace_back(float(t.logprob));
   openai::logprobs::top top;
   for (const core::token_chance& o : t.top)
-    top.emplace_back(name_of(o.token), float(o.logprob));
+    top.emplace_back(listed(o.token), float(o.logprob));
   if (!t.top.empty()
       && std::ranges::find(t.top, t.token, &core::token_chance::token)
            == t.top.end())
     top.emplace_back(to.tokens.back(), float(t.logprob));
   to.top_logprobs.emplace_back(std::move(top));
-  to.text_offset.push_back(offset);
-  offset += openai::characters(own);
-}
-
-openai::logprobs
-completion::logprobs_of(choice& c, std::string_view text,
-                        const std::vector<core::served_token>& tokens) {
-  openai::logprobs out;
-  std::size_t at = c.characters;
-  for (const core::served_token& t : tokens)
-    add_token(out, t, at);
-  c.characters += openai::characters(text);
-  return out;
+  to.text_offset.push_back(places.push(t.token, special_is_text));
 }
 
 /// Puts the prompt before what is told of a choice: its probabilities, and in a
@@ -213,11 +187,18 @@ void completion::add_prompt(std::size_t index, openai::completion_choice& to,
                             const std::vector<core::served_token>& scored) {
   const auto& ids = prompt_of(index);
   openai::logprobs all;
-  std::size_t at = 0;
+  model::token_places places(by_.get());
+  std::string_view rest = prompts_[index / request_.generated()].text;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const bool known = i > 0 && i <= scored.size();
-    add_token(all, known ? scored[i - 1] : core::served_token{ids[i], 0, {}},
-              at);
+    // A special token is part of the prompt's text, or was put around it.
+    const std::size_t at = places.count();
+    add_token(all, places,
+              known ? scored[i - 1] : core::served_token{ids[i], 0, {}},
+              by_ && rest.starts_with(by_->piece(ids[i])));
+    for (std::size_t n = places.count() - at; n > 0 && !rest.empty(); --n)
+      rest.remove_prefix(
+        std::max<std::size_t>(core::first_character(rest).bytes, 1));
     if (known)
       continue;
     all.token_logprobs.back().reset(); // nothing is before it
@@ -248,7 +229,8 @@ completion::take(std::size_t index,
     if (auto piece = c.parser->push(more); told)
       append(parsed, std::move(piece));
   };
-  std::vector<core::served_token> shown;
+  openai::logprobs shown;
+  bool shows = false;
   std::vector<core::token_id> ids;
   const bool only_prompt = request_.max_tokens == 0;
   const auto has_its_call = [&] {
@@ -269,10 +251,14 @@ completion::take(std::size_t index,
     const std::string piece = next_text(c, tokens[i].token);
     parse(piece, !has_it);
     used_.reasoning_tokens += c.parser && c.parser->thinking() ? 1 : 0;
+    if (c.places && !has_it)
+      add_token(shown, *c.places, tokens[i], !request_.skip_special);
+    else if (c.places)
+      c.places->push(tokens[i].token, !request_.skip_special);
     if (has_it)
       continue;
     text += piece;
-    shown.push_back(tokens[i]);
+    shows = true;
   }
   bill_.up_to(used_.completion_tokens);
   if (end != core::stream_end::none) {
@@ -303,7 +289,7 @@ completion::take(std::size_t index,
   openai::completion_choice told;
   told.index = std::uint32_t(index);
   if (request_.logprobs)
-    told.logprobs = logprobs_of(c, text, shown);
+    told.logprobs = std::move(shown);
   if (c.parser) {
     text = std::move(parsed.content);
     told.reasoning = std::move(parsed.reasoning);
@@ -325,7 +311,7 @@ completion::take(std::size_t index,
     told.stopped_by = c.text.stopped_by();
     if (request_.return_token_ids)
       told.token_ids = std::move(ids);
-    if (!told.text.empty() || c.over || !shown.empty() || echoes)
+    if (!told.text.empty() || c.over || shows || echoes)
       wrote = event(told);
   } else {
     if (request_.return_token_ids)

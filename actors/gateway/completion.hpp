@@ -19,6 +19,7 @@
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/http/keys/key_account.hpp"
+#include "runtime/model/decode/token_places.hpp"
 #include "runtime/model/decode/token_text.hpp"
 #include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/answer_writer.hpp"
@@ -92,7 +93,7 @@ private:
     std::optional<openai::answer_parser> parser; ///< of a chat
     std::string reasoning;                       ///< without events
     std::vector<openai::tool_call> calls;        ///< the same
-    std::size_t characters = 0;                  ///< of the text so far
+    std::optional<model::token_places> places;   ///< with logprobs
     openai::logprobs logprobs;                   ///< without events
     std::vector<core::token_id> ids; ///< without events, if asked for
     openai::finish_reason finish = openai::finish_reason::none;
@@ -104,14 +105,10 @@ private:
   };
 
   void make_choices();
-  openai::logprobs logprobs_of(choice& c, std::string_view text,
-                               const std::vector<core::served_token>& tokens);
   void add_prompt(std::size_t index, openai::completion_choice& to,
                   const std::vector<core::served_token>& scored);
-  void add_token(openai::logprobs& to, const core::served_token& t,
-                 std::size_t& offset) const;
-  std::string text_of(core::token_id id) const;
-  std::string name_of(core::token_id id) const;
+  void add_token(openai::logprobs& to, model::token_places& places,
+                 const core::served_token& t, bool special_is_text) const;
   /// The text of a token, as far as it can be told now.
   std::string next_text(choice& c, core::token_id id);
   std::string stop_text(const choice& c, bool stopped_before) const;

@@ -199,20 +199,19 @@ private:
         return std::move(*wrong);
       ids = std::get<std::vector<core::token_id>>(std::move(tokens));
     } else {
-      auto tokens =
-        model::text_encoder(*model.text->tokenizer)
-          .encode(std::get<std::string>(asked.from), asked.add_special_tokens);
+      const auto& text = std::get<std::string>(asked.from);
+      const core::text_range all{0, text.size()};
+      auto tokens = model::text_encoder(*model.text->tokenizer)
+                      .encode(text, asked.add_special_tokens,
+                              std::span(&all, asked.parse_special ? 0 : 1));
       if (!tokens)
         return openai::invalid_request("prompt: " + tokens.message(), "prompt");
       ids = *std::move(tokens);
     }
-    std::optional<std::vector<std::string>> texts;
-    if (asked.return_token_strs) {
-      texts.emplace();
-      for (const core::token_id id : ids)
-        texts->push_back(text_of({&id, 1}, model));
-    }
-    return openai::tokenize_json(ids, texts, model.config.context);
+    std::vector<std::string> pieces;
+    for (const core::token_id id : ids)
+      pieces.push_back(model.text->tokenizer->piece(id));
+    return openai::tokenize_json(asked, ids, pieces, model.config.context);
   }
 
   static std::string

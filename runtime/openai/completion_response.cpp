@@ -43,11 +43,15 @@ json to_json(const logprobs& l) {
     json entry = top ? json::object() : json(nullptr);
     if (top)
       for (const auto& [token, p] : *top)
-        if (!entry.contains(token)) // two ids of one text: the likelier one
-          entry[token] = number(p);
+        if (const std::string name = name_of(token);
+            !entry.contains(name)) // two ids of one text: the likelier one
+          entry[name] = number(p);
     tops.push_back(std::move(entry));
   }
-  return {{"tokens", l.tokens},
+  json names = json::array();
+  for (const listed_token& token : l.tokens)
+    names.push_back(name_of(token));
+  return {{"tokens", std::move(names)},
           {"token_logprobs", std::move(probabilities)},
           {"top_logprobs", std::move(tops)},
           {"text_offset", l.text_offset}};
@@ -181,14 +185,13 @@ json to_json(const model_card& m) {
 } // namespace
 
 json token_list(const logprobs& l) {
-  const auto entry = [](const std::string& token, std::optional<float> p) {
-    json out{{"token", token}, {"logprob", number(p.value_or(logprob_min))}};
-    // A part of a character goes by another name (token_text).
-    const bool named =
-      token.starts_with("bytes:") || token.starts_with("token_id:");
-    out["bytes"] = nullptr;
-    if (!named)
-      out["bytes"] = std::vector<std::uint8_t>(token.begin(), token.end());
+  const auto entry = [](const listed_token& token, std::optional<float> p) {
+    json out{{"token", name_of(token)},
+             {"logprob", number(p.value_or(logprob_min))},
+             {"bytes", nullptr}};
+    if (!token.bytes.empty())
+      out["bytes"] =
+        std::vector<std::uint8_t>(token.bytes.begin(), token.bytes.end());
     return out;
   };
   json content = json::array();
@@ -260,6 +263,11 @@ std::string token_text(std::string_view bytes) {
     text += digits[byte & 15];
   }
   return text;
+}
+
+std::string name_of(const listed_token& token) {
+  return token.bytes.empty() ? "token_id:" + std::to_string(token.id)
+                             : token_text(token.bytes);
 }
 
 std::size_t characters(std::string_view text) {

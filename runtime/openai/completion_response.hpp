@@ -39,15 +39,22 @@ struct completion_head {
   bool chat = false;              ///< the choices are messages
 };
 
+/// A token of a text.
+struct listed_token {
+  std::string bytes; ///< may be a part of a character; "": it has no text
+  std::int32_t id = 0;
+};
+
 /// One list entry for each token of a text.
 struct logprobs {
-  using top = std::vector<std::pair<std::string, float>>;
+  using top = std::vector<std::pair<listed_token, float>>;
 
-  std::vector<std::string> tokens; ///< by token_text()
+  std::vector<listed_token> tokens;
   /// Nothing for the first token of a prompt that is echoed.
   std::vector<std::optional<float>> token_logprobs;
   std::vector<std::optional<top>> top_logprobs; ///< most probable first
-  /// Characters (code points) of the choice's text before the token.
+  /// Characters (code points) of the choice's text before the token, or before the
+  /// character of which it is a part.
   std::vector<std::size_t> text_offset;
 };
 
@@ -126,6 +133,8 @@ std::optional<std::uint64_t> parse_event_id(std::string_view text);
 /// A token as it stands in logprobs: its text, or "bytes:\xe2\x96" if it is
 /// only a part of a character.
 std::string token_text(std::string_view bytes);
+/// The same of a token: "token_id:7" if it has no text.
+std::string name_of(const listed_token& token);
 /// Code points of a text, as text_offset counts them; a byte that is not UTF-8
 /// counts as one.
 std::size_t characters(std::string_view text);

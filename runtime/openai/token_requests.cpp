@@ -1,6 +1,9 @@
 // runtime/openai/token_requests.cpp -- bodies and answers around tokens.
 #include "runtime/openai/token_requests.hpp"
 
+#include "runtime/core/assert.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/openai/completion_response.hpp"
 #include "runtime/openai/request_fields.hpp"
 
 namespace shoal::openai {
@@ -55,6 +58,10 @@ parse_tokenize(std::string_view body, const chat_limits& limits) {
       in.flag("add_special", out.add_special_tokens); // llama.cpp's
       in.flag("add_special_tokens", out.add_special_tokens);
       in.flag("return_token_strs", out.return_token_strs);
+      in.flag("with_pieces", out.with_pieces);
+      in.flag("parse_special", out.parse_special);
+      if (!out.parse_special && in.find("messages"))
+        in.wrong("parse_special", "is for a text, not for messages");
     });
 }
 
@@ -89,15 +96,37 @@ parse_apply_template(std::string_view body, const chat_limits& limits) {
     });
 }
 
-std::string tokenize_json(const std::vector<token_id>& tokens,
-                          const std::optional<std::vector<std::string>>& texts,
+namespace {
+
+/// One that is no text is a list of bytes.
+json piece_json(const std::string& bytes) {
+  if (core::is_utf8(bytes))
+    return bytes;
+  return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+}
+
+} // namespace
+
+std::string tokenize_json(const tokenize_request& asked,
+                          const std::vector<token_id>& tokens,
+                          const std::vector<std::string>& pieces,
                           std::uint64_t max_model_len) {
+  SHOAL_ASSERT(pieces.size() == tokens.size());
   json object{{"count", tokens.size()},
               {"max_model_len", max_model_len},
               {"tokens", tokens},
               {"token_strs", nullptr}};
-  if (texts)
-    object["token_strs"] = *texts;
+  if (asked.with_pieces) {
+    object["tokens"] = json::array();
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      object["tokens"].push_back(
+        json{{"id", tokens[i]}, {"piece", piece_json(pieces[i])}});
+  }
+  if (asked.return_token_strs) {
+    object["token_strs"] = json::array();
+    for (const std::string& bytes : pieces)
+      object["token_strs"].push_back(token_text(bytes));
+  }
   return model::json_text(object);
 }
 

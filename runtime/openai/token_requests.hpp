@@ -3,6 +3,8 @@
 //   POST /tokenize        {"prompt": TEXT} or {"messages": [...]}, as vLLM has it;
 //                         or {"content": TEXT}, as llama.cpp has it
 //     -> {"count": N, "max_model_len": M, "tokens": [...], "token_strs": null}
+//     with_pieces, as llama.cpp has it: "tokens": [{"id": 7, "piece": TEXT}], where
+//     a part of a character is the list of its bytes in place of a text
 //   POST /detokenize      {"tokens": [...]}
 //     -> {"prompt": TEXT, "content": TEXT}
 //   POST /apply-template  {"messages": [...]}, as llama.cpp has it
@@ -10,7 +12,7 @@
 //
 // "model" may be left out where one model is served. add_special_tokens is true
 // for prompts, false for messages and contents; return_token_strs gives the text
-// of each token.
+// of each token. With "parse_special": false no text stands for a special token.
 //
 // Errors: an api_error with status 400 and the name of the field.
 #pragma once
@@ -31,6 +33,8 @@ struct tokenize_request {
   std::variant<std::string, conversation> from;
   bool add_special_tokens = true;
   bool return_token_strs = false;
+  bool with_pieces = false;
+  bool parse_special = true;
 };
 
 struct detokenize_request {
@@ -50,8 +54,10 @@ parse_detokenize(std::string_view body, const chat_limits& limits = {});
 std::variant<template_request, api_error>
 parse_apply_template(std::string_view body, const chat_limits& limits = {});
 
-std::string tokenize_json(const std::vector<token_id>& tokens,
-                          const std::optional<std::vector<std::string>>& texts,
+/// @param pieces the bytes of each token, as logprobs have them
+std::string tokenize_json(const tokenize_request& asked,
+                          const std::vector<token_id>& tokens,
+                          const std::vector<std::string>& pieces,
                           std::uint64_t max_model_len);
 std::string detokenize_json(const std::string& text);
 std::string apply_template_json(const std::string& text);

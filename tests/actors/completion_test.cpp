@@ -188,6 +188,27 @@ BOOST_AUTO_TEST_CASE(special_tokens_are_named_in_lists_of_chances) {
   BOOST_TEST(!a.got("token_id:"));
 }
 
+/// Offsets are those of the text that the client gets, also of one that it gets
+/// in parts of characters, and behind a prompt that it gets, too.
+BOOST_AUTO_TEST_CASE(parts_of_a_character_begin_where_it_does) {
+  answer a(R"(, "logprobs": 0, "max_tokens": 9)", with_special_token());
+  for (const char byte : std::string_view("a\xe2\x82\xac\xe2z"))
+    a.take(static_cast<unsigned char>(byte));
+  a.take('!', true);
+  BOOST_TEST(a.got("\"text\":\"a\u20ac\ufffdz!\""));
+  BOOST_TEST(a.got(R"("text_offset":[0,1,1,1,2,3,4])"));
+  BOOST_TEST(a.got(R"("tokens":["a","bytes:\\xe2","bytes:\\x82",)"));
+}
+
+BOOST_AUTO_TEST_CASE(a_special_token_that_is_told_counts_in_offsets) {
+  answer a(R"(, "logprobs": 0, "skip_special_tokens": false)",
+           with_special_token());
+  a.take(256);
+  a.take('a', true);
+  BOOST_TEST(a.got(R"("text":"<pad>a")"));
+  BOOST_TEST(a.got(R"("text_offset":[0,5])"));
+}
+
 BOOST_AUTO_TEST_CASE(the_first_call_ends_the_text_if_asked_for) {
   for (const bool several : {true, false}) {
     auto chat = openai::parse_chat(

@@ -81,7 +81,12 @@ class Chat(Serving):
         status, told = at.post({"prompt": "añ", "return_token_strs": True},
                                "/v1/tokenize")
         self.assertEqual(told["tokens"], list("añ".encode()))
-        self.assertEqual(len(told["token_strs"]), 3)
+        self.assertEqual(told["token_strs"], ["a", "bytes:\\xc3", "bytes:\\xb1"])
+        status, told = at.post({"content": "añ", "with_pieces": True},
+                               "/tokenize")
+        self.assertEqual(told["tokens"], [{"id": 97, "piece": "a"},
+                                          {"id": 195, "piece": [195]},
+                                          {"id": 177, "piece": [177]}])
         self.assertEqual(at.post({"tokens": list("añ".encode())},
                                  "/detokenize")[1]["prompt"], "añ")
         body = {"model": "tiny", "prompt": TEXT, "max_tokens": 12,
@@ -182,6 +187,8 @@ class Chat(Serving):
                               for t in c["top_logprobs"][:5]}, top)
             if not c["token"].startswith("bytes:"):
                 self.assertEqual(bytes(c["bytes"]).decode(), c["token"])
+            else:
+                self.assertEqual(f"bytes:\\x{c['bytes'][0]:02x}", c["token"])
         plain = self.ask(at, logprobs=True)[1]["choices"][0]["logprobs"]
         self.assertEqual([c["top_logprobs"] for c in plain["content"]],
                          [[]] * 12)

@@ -227,6 +227,11 @@ constexpr field_doc of_tokenize[] = {
    R"({"$ref":"#/components/schemas/Message"}})"},
   {"add_special", "as add_special_tokens"},
   {"return_token_strs", "also tell the text of each token", {}, "false"},
+  {"with_pieces",
+   "tell of each token an object with its id and its text",
+   {},
+   "false"},
+  {"parse_special", "a special token's text stands for that token", {}, "true"},
 };
 
 constexpr field_doc of_detokenize[] = {

@@ -257,7 +257,11 @@ std::string_view answer_schemas() {
   "token_strs"], "properties": {
     "count": {"type": "integer"},
     "max_model_len": {"type": "integer"},
-    "tokens": {"type": "array", "items": {"type": "integer"}},
+    "tokens": {"type": "array", "items": {"oneOf": [{"type": "integer"},
+      {"type": "object", "required": ["id", "piece"], "properties": {
+        "id": {"type": "integer"},
+        "piece": {"type": ["string", "array"], "items": {"type": "integer"},
+          "description": "a list of bytes if it is a part of a character"}}}]}},
     "token_strs": {"type": ["array", "null"], "items": {"type": "string"}}}},
 "Text": {"type": "object", "required": ["prompt"], "properties": {
   "prompt": {"type": "string"},

@@ -259,6 +259,13 @@ result<std::vector<std::string>> hf_tokenizer::token_bytes(bool first) const {
   return out;
 }
 
+std::string hf_tokenizer::piece(token_id id, bool first) const {
+  const std::string* const text = text_of(*parts_, id, true);
+  if (!text || !parts_->decoder.is_by_token())
+    return decode({&id, 1}, false);
+  return parts_->decoder.token_bytes(*text, first);
+}
+
 struct encoder::memory {
   word_cache words;
   /// Of texts that must not become special tokens.

@@ -75,6 +75,9 @@ public:
   /// id; none for special tokens. @returns a failure if the decoder looks at more than
   /// one token
   result<std::vector<std::string>> token_bytes(bool first = false) const;
+  /// The same of one id; of a special token: its text. If the decoder looks at more
+  /// than one token: the text of the id alone
+  std::string piece(token_id id, bool first = false) const;
 
 private:
   friend class encoder;

@@ -66,6 +66,10 @@ result<std::vector<std::string>> tokenizer::token_bytes(bool first) const {
   return out;
 }
 
+std::string tokenizer::piece(token_id id, bool first) const {
+  return file_ ? file_->piece(id, first) : byte_tokenizer().bytes({&id, 1});
+}
+
 std::vector<std::string> tokenizer::notices() const {
   return file_ ? file_->notices() : std::vector<std::string>();
 }

@@ -59,6 +59,8 @@ public:
   /// id; none for ids that are no text, such as the end of a sequence. @returns a
   /// failure if that cannot be said of single tokens
   result<std::vector<std::string>> token_bytes(bool first = false) const;
+  /// The same of one id; of a special token: its text. "": the id has no text
+  std::string piece(token_id id, bool first = false) const;
   /// Settings of its file that are not supported, as lines for users.
   std::vector<std::string> notices() const;
   /// Null: bytes.

@@ -47,10 +47,10 @@ choice(const completion_request& r, std::uint32_t index) {
     return c;
   openai::logprobs l;
   for (std::size_t i = 0; i < c.text.size(); ++i) {
-    l.tokens.push_back(c.text.substr(i, 1));
+    l.tokens.push_back({c.text.substr(i, 1)});
     l.token_logprobs.push_back(i == 0 ? std::nullopt : std::optional(-0.5f));
-    l.top_logprobs.push_back(
-      openai::logprobs::top{{c.text.substr(i, 1), -0.5f}, {"other", -1.5f}});
+    l.top_logprobs.push_back(openai::logprobs::top{
+      {{c.text.substr(i, 1)}, -0.5f}, {{"other"}, -1.5f}});
     l.text_offset.push_back(i);
   }
   c.logprobs = std::move(l);

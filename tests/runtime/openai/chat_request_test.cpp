@@ -182,9 +182,9 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
   completion_choice c;
   c.text = "hi";
   c.finish = finish_reason::stop;
-  c.logprobs = logprobs{{"hi", "bytes:\\xe2"},
+  c.logprobs = logprobs{{listed_token{"hi"}, listed_token{"\xe2"}},
                         {-0.5f, -1.0f},
-                        {logprobs::top{{"hi", -0.5f}}, logprobs::top{}},
+                        {logprobs::top{{{"hi"}, -0.5f}}, logprobs::top{}},
                         {0, 2}};
   const json whole = parsed_json(
     completion_json({"chatcmpl-1", 5, "m", "", true}, {c}, {3, 2, {}}));
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
   const json& content = whole["choices"][0]["logprobs"]["content"];
   BOOST_TEST(content[0]["bytes"] == parsed_json("[104,105]"));
   BOOST_TEST(content[0]["top_logprobs"][0]["logprob"] == -0.5);
-  BOOST_TEST(content[1]["bytes"].is_null());
+  BOOST_TEST(content[1]["bytes"] == parsed_json("[226]"));
   BOOST_TEST(whole["usage"]["total_tokens"] == 5);
   c.logprobs.reset();
   c.begins = true;
@@ -207,6 +207,20 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
   BOOST_TEST(chunk["choices"][0]["delta"]["role"] == "assistant");
   BOOST_TEST(chunk["choices"][0]["finish_reason"].is_null());
   BOOST_TEST(chunk["usage"].is_null());
+}
+
+BOOST_AUTO_TEST_CASE(tokens_are_told_with_their_bytes_if_asked_for) {
+  tokenize_request asked;
+  const std::vector<token_id> ids{5, 6};
+  const std::vector<std::string> pieces{" a", "\xe2"};
+  BOOST_TEST(tokenize_json(asked, ids, pieces, 9)
+             == R"({"count":2,"max_model_len":9,"tokens":[5,6],)"
+                R"("token_strs":null})");
+  asked.with_pieces = asked.return_token_strs = true;
+  BOOST_TEST(
+    tokenize_json(asked, ids, pieces, 9)
+    == R"({"count":2,"max_model_len":9,"tokens":[{"id":5,"piece":" a"},)"
+       R"({"id":6,"piece":[226]}],"token_strs":[" a","bytes:\\xe2"]})");
 }
 
 BOOST_AUTO_TEST_CASE(tokens_are_asked_for_in_the_forms_of_others) {
@@ -221,7 +235,14 @@ BOOST_AUTO_TEST_CASE(tokens_are_asked_for_in_the_forms_of_others) {
   BOOST_TEST(one(R"({"content":"a","add_special":true})").add_special_tokens);
   BOOST_TEST(std::holds_alternative<conversation>(
     one(R"({"messages":[{"role":"user","content":"a"}]})").from));
-  for (const char* body : {"{}", R"({"prompt":1})", R"({"messages":[1]})"})
+  BOOST_TEST(!one(R"({"content":"a"})").with_pieces);
+  BOOST_TEST(one(R"({"content":"a"})").parse_special);
+  BOOST_TEST(one(R"({"content":"a","with_pieces":true})").with_pieces);
+  BOOST_TEST(!one(R"({"content":"a","parse_special":false})").parse_special);
+  for (
+    const char* body :
+    {"{}", R"({"prompt":1})", R"({"messages":[1]})",
+     R"({"messages":[{"role":"user","content":"a"}],"parse_special":false})"})
     BOOST_TEST(std::holds_alternative<api_error>(parse_tokenize(body)));
   // Of two texts one would be ignored, whatever it is.
   const std::string talk = R"("messages":[{"role":"user","content":"a"}])";

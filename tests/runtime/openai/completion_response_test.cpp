@@ -84,9 +84,10 @@ BOOST_AUTO_TEST_CASE(a_choice_has_token_ids_if_they_are_asked_for) {
 BOOST_AUTO_TEST_CASE(logprobs_are_four_lists) {
   auto c = choice("ab");
   logprobs l;
-  l.tokens = {"a", "b"};
+  l.tokens = {listed_token{"a"}, listed_token{"b"}};
   l.token_logprobs = {std::nullopt, -0.1f};
-  l.top_logprobs = {std::nullopt, logprobs::top{{"b", -0.1f}, {"c", -2.5f}}};
+  l.top_logprobs = {std::nullopt,
+                    logprobs::top{{{"b"}, -0.1f}, {{"c"}, -2.5f}}};
   l.text_offset = {0, 1};
   c.logprobs = l;
   const auto text = chunk_json(head, {c}, false);
@@ -100,9 +101,9 @@ BOOST_AUTO_TEST_CASE(logprobs_that_json_lacks_become_its_least) {
   auto c = choice("a");
   logprobs l;
   const float infinite = -std::numeric_limits<float>::infinity();
-  l.tokens = {"a", "a", "a"};
+  l.tokens = std::vector(3, listed_token{"a"});
   l.token_logprobs = {infinite, std::nanf(""), -1e30f};
-  l.top_logprobs = {logprobs::top{{"same", -1.0f}, {"same", -2.0f}},
+  l.top_logprobs = {logprobs::top{{{"same"}, -1.0f}, {{"same"}, -2.0f}},
                     std::nullopt, logprobs::top{}};
   l.text_offset = {0, 0, 0};
   c.logprobs = l;
@@ -139,6 +140,20 @@ BOOST_AUTO_TEST_CASE(a_token_that_is_part_of_a_character_is_shown_by_bytes) {
   BOOST_TEST(token_text(" caf\xc3\xa9") == " caf\xc3\xa9");
   BOOST_TEST(token_text("\xe2\x96") == "bytes:\\xe2\\x96");
   BOOST_TEST(token_text("").empty());
+  BOOST_TEST(name_of({"a", 7}) == "a");
+  BOOST_TEST(name_of({"\xe2", 7}) == "bytes:\\xe2");
+  BOOST_TEST(name_of({"", 7}) == "token_id:7");
+  logprobs l;
+  l.tokens = {{"\xe2", 7}, {"", 8}, {"bytes:a", 9}};
+  l.token_logprobs = {-1.0f, -1.0f, -1.0f};
+  l.top_logprobs = {logprobs::top{{{"\xc3", 6}, -0.5f}}, std::nullopt,
+                    std::nullopt};
+  l.text_offset = {0, 0, 0};
+  const auto list = token_list(l);
+  BOOST_TEST(list[0]["bytes"].dump() == "[226]");
+  BOOST_TEST(list[0]["top_logprobs"][0]["bytes"].dump() == "[195]");
+  BOOST_TEST(list[1]["bytes"].is_null());
+  BOOST_TEST(list[2]["bytes"].dump() == "[98,121,116,101,115,58,97]");
 }
 
 BOOST_AUTO_TEST_CASE(offsets_count_characters) {

@@ -1,5 +1,6 @@
 // tests/runtime/model/text/stream_test.cpp -- ids decoded one by one.
 #include "runtime/core/text/utf8.hpp"
+#include "runtime/model/decode/token_places.hpp"
 #include "runtime/model/text/token_decoder.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
@@ -50,6 +51,56 @@ BOOST_DATA_TEST_CASE(a_stream_gives_the_same_as_decode,
     BOOST_TEST_CONTEXT(text)
     BOOST_TEST(streamed(tokenizer, *ids) == tokenizer.decode(*ids));
   }
+}
+
+/// The reference: the bytes of all tokens one behind the other.
+BOOST_DATA_TEST_CASE(a_token_begins_where_its_first_character_does,
+                     data::make(golden_names), name) {
+  const shoal::model::tokenizer by(golden_tokenizer(name));
+  encoder each(*by.file());
+  std::size_t compared = 0;
+  for (const std::string& text : samples()) {
+    const auto ids = each.encode(text);
+    BOOST_REQUIRE(ids);
+    std::string all;
+    std::vector<std::size_t> begins; // bytes
+    bool first = true;
+    for (const token_id id : *ids) {
+      begins.push_back(all.size());
+      if (by.file()->is_special(id))
+        continue;
+      all += by.piece(id, first);
+      first = first && by.piece(id, first).empty();
+    }
+    if (all != by.file()->decode(*ids))
+      continue; // its decoder looks at more than a token
+    ++compared;
+    shoal::model::token_places places(&by);
+    const auto goes_on = [&](std::size_t at) {
+      return at < all.size() && (all[at] & 0xC0) == 0x80;
+    };
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      std::size_t expected = 0;
+      for (std::size_t at = 0; at < begins[i]; ++at)
+        expected += goes_on(at) ? 0 : 1;
+      expected -= goes_on(begins[i]) ? 1 : 0;
+      BOOST_TEST_CONTEXT(text << ", token " << i)
+      BOOST_TEST(places.push((*ids)[i]) == expected);
+    }
+  }
+  BOOST_TEST((compared > 0) == bool(by.token_bytes()));
+}
+
+BOOST_AUTO_TEST_CASE(the_piece_of_a_special_token_is_its_text) {
+  const shoal::model::tokenizer by(golden_tokenizer("llama2"));
+  BOOST_TEST(by.piece(*by.file()->id_of("</s>")) == "</s>");
+  BOOST_TEST(by.piece(*by.file()->id_of("<0xE2>")) == "\xe2");
+  BOOST_TEST(by.piece(*by.file()->id_of("\u2581the")) == " the");
+  BOOST_TEST(by.piece(*by.file()->id_of("\u2581the"), true) == "the");
+  BOOST_TEST(by.piece(1 << 30) == "");
+  const shoal::model::tokenizer bytes;
+  BOOST_TEST(bytes.piece(0xe2) == "\xe2");
+  BOOST_TEST(bytes.piece(256) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_character_comes_when_its_last_byte_does) {

@@ -211,8 +211,10 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_items) {
   }
   completion_choice c;
   c.text = "Look";
-  c.logprobs = logprobs{
-    {"Look"}, {-0.5f}, {logprobs::top{{"Look", -0.5f}, {"x", -1.f}}}, {0}};
+  c.logprobs = logprobs{{{"Look"}},
+                        {-0.5f},
+                        {logprobs::top{{{"Look"}, -0.5f}, {{"x"}, -1.f}}},
+                        {0}};
   text += writer->event(c, used, 0);
   completion_choice first, more, last;
   first.calls = {{0, "call_a", "f", ""}};
