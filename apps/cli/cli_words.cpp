@@ -6,6 +6,7 @@
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/discovery/host_list.hpp"
+#include "runtime/model/config/config.hpp"
 
 #include <unistd.h>
 
@@ -153,6 +154,18 @@ std::string fill_in(CLI::App& command, const toml_table& file,
   return sources;
 }
 
+/// The option that a mistyped one stands for; "": none is near.
+static std::string
+meant_option(std::string_view name, const std::vector<std::string>& options) {
+  constexpr std::string_view model = "model.";
+  std::string_view near = core::meant(name, views(options));
+  if (!near.starts_with(model) || !name.starts_with(model))
+    return std::string(near);
+  near.remove_prefix(model.size());
+  name.remove_prefix(model.size());
+  return std::string(model) + std::string(model::suggested_key(name, near));
+}
+
 std::string
 unknown_word(const CLI::App& app, int argc, const char* const* argv) {
   const auto commands = commands_of(app);
@@ -186,7 +199,7 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
       return (command ? "`shoal " + command->get_name() + "`"
                       : std::string("shoal"))
              + " has no option --" + core::shown(name)
-             + core::did_you_mean(name, views(options), "--");
+             + core::suggestion(meant_option(name, options), "--");
   }
   return {};
 }

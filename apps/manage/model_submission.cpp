@@ -249,7 +249,7 @@ model_submission::submit(runtime::client& client,
   std::set<std::string> running;
   if (const auto status = parse_status(text)) {
     if (const std::string why = no_quorum_text(*status); !why.empty())
-      host_.say(why + ". Waiting for a quorum");
+      host_.say(why + ". Waiting for a quorum (Ctrl-C: end)");
     endpoint_ = http_address(*status);
     running = running_jobs(*status);
   }
@@ -280,7 +280,7 @@ model_submission::submit(runtime::client& client,
     if (const auto status = parse_status(text);
         status && running_jobs(*status).contains(name_))
       return name_is_taken();
-  if (client.submit(entry, job_))
+  if (client.submit(entry, job_, [this] { return host_.goes_on(); }))
     return failure{client.text()};
   return model::done{};
 }

@@ -46,7 +46,7 @@ void say_no_quorum(runtime::client& client) {
   const auto status = status_of(client);
   const std::string why = status ? no_quorum_text(*status) : "";
   if (!why.empty())
-    std::cerr << "shoal: " << why << ". Waiting for a quorum\n";
+    std::cerr << "shoal: " << why << ". Waiting for a quorum (Ctrl-C: end)\n";
 }
 
 std::string options_text(const node_address& at) {

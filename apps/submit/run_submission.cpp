@@ -106,7 +106,10 @@ submit_new_run(runtime::client& client, runtime::run_config run,
     return status.why();
   job.name = unique_job_name(entry.name, running_jobs(*status));
   entry.name = core::shown(job.name, runtime::codec::name_bytes_max);
-  if (client.submit(entry, job.id))
+  if (client.submit(entry, job.id, [&told] {
+        return bool(
+          model::tell(told, "waiting for the shoal's agreement", 0, 0));
+      }))
     return failure{client.text()};
   return job;
 }

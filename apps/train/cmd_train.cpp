@@ -247,7 +247,7 @@ private:
     if (folder_)
       if (auto claimed = folder_->claim(digest); !claimed)
         return claimed;
-    if (client_->submit(entry, job_))
+    if (client_->submit(entry, job_, [this] { return !interrupts_.seen(); }))
       return failure{client_->text()};
     keep_folder();
     return model::done{};
@@ -296,7 +296,7 @@ private:
     if (!status)
       return model::done{};
     if (const std::string why = no_quorum_text(*status); !why.empty())
-      out_->say("notice", why + ". Waiting for a quorum");
+      out_->say("notice", why + ". Waiting for a quorum (Ctrl-C: end)");
     addresses_ = client_->addresses();
     running_ = running_jobs(*status);
     if (!o_.resume)

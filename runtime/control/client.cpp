@@ -42,7 +42,8 @@ public:
   }
 
   std::error_code connect(bool anywhere);
-  std::error_code ask(decltype(client_request::body) body, client_reply& out);
+  std::error_code ask(decltype(client_request::body) body, client_reply& out,
+                      const std::function<bool()>& goes_on = {});
   std::error_code
   begin_upload(std::uint64_t total, const std::function<bool()>& goes_on,
                client_reply& reply);
@@ -157,19 +158,16 @@ std::error_code client::impl::connect(bool anywhere) {
 }
 
 std::error_code
-client::impl::ask(decltype(client_request::body) body, client_reply& out) {
+client::impl::ask(decltype(client_request::body) body, client_reply& out,
+                  const std::function<bool()>& goes_on) {
   if (!link_) // text_ says why it was lost
     return text_.empty() ? fail(errc::lost, "not connected to a node")
                          : make_error_code(errc::lost);
   milliseconds timeout = config_.timeout;
-  if (std::holds_alternative<runtime::submit_job>(body)
-      || std::holds_alternative<runtime::recover_force>(body)
-      || std::holds_alternative<make_invite>(body)
-      || std::holds_alternative<runtime::remove_job>(body)
-      || std::holds_alternative<runtime::revoke>(body))
+  if (takes_agreement(body))
     timeout += milliseconds(35000); // the shoal may take its time to agree
   client_request request{++last_number_, std::move(body), member_};
-  if (auto error = link_->call(request, out, timeout)) {
+  if (auto error = link_->call(request, out, timeout, goes_on)) {
     link_.reset();
     return fail(error, "node " + where_ + ": " + error.message());
   }
@@ -420,9 +418,10 @@ std::error_code client::get_blob(
   return {};
 }
 
-std::error_code client::submit(core::job_entry job, core::job_id& id) {
+std::error_code client::submit(core::job_entry job, core::job_id& id,
+                               const std::function<bool()>& goes_on) {
   client_reply reply;
-  const auto error = impl_->ask(submit_job{std::move(job)}, reply);
+  const auto error = impl_->ask(submit_job{std::move(job)}, reply, goes_on);
   if (error == errc::lost || error == errc::timed_out)
     impl_->text_ += may_have_job_text;
   else if (!error)

@@ -113,7 +113,11 @@ public:
     const std::function<std::error_code(std::span<const std::byte>)>& piece,
     const std::function<bool()>& goes_on = {});
   /// Submits a job and waits until a view holds it. Its id is returned.
-  [[nodiscard]] std::error_code submit(core::job_entry job, core::job_id& id);
+  /// @param goes_on asked several times a second; once it says no, the job is
+  /// withdrawn, and this fails with errc::refused, unless a view holds it already
+  [[nodiscard]] std::error_code
+  submit(core::job_entry job, core::job_id& id,
+         const std::function<bool()>& goes_on = {});
 
   /// Events from `next` on, which it advances; waits up to a second for one.
   [[nodiscard]] std::error_code

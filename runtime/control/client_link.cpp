@@ -19,15 +19,53 @@ namespace shoal::runtime {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+/// How often a request that may be taken back looks whether it still is wanted.
+static constexpr milliseconds goes_on_period{100};
+/// A node that is between two steps of an agreement cannot take back: it is asked
+/// again.
+static constexpr milliseconds take_back_period{1000};
+/// How long a node may take to answer what was taken back.
+static constexpr milliseconds taken_back_wait{10000};
+/// Marks the numbers of requests whose replies nobody waits for.
+static constexpr std::uint64_t unanswered = std::uint64_t{1} << 63;
+
+std::error_code
+client_link::call(const client_request& request, client_reply& reply,
+                  milliseconds timeout, const std::function<bool()>& goes_on) {
+  if (auto error = begin(request))
+    return error;
+  if (!goes_on)
+    return wait(reply, timeout);
+  auto until = steady_clock::now() + timeout;
+  std::optional<steady_clock::time_point> asked; // to take it back
+  for (;;) {
+    const auto error = wait(reply, goes_on_period);
+    const auto now = steady_clock::now();
+    if (error != errc::timed_out || now >= until)
+      return error;
+    if (asked ? now < *asked + take_back_period : goes_on())
+      continue;
+    if (!asked)
+      until = now + taken_back_wait;
+    asked = now;
+    if (auto lost =
+          tell({request.number | unanswered, take_back{request.number}, {}}))
+      return lost;
+  }
+}
+
 namespace {
 
 class unix_link final : public client_link {
 public:
   explicit unix_link(unique_fd fd) : fd_(std::move(fd)) {}
 
-  std::error_code call(const client_request& request, client_reply& reply,
-                       milliseconds timeout) override {
-    auto until = steady_clock::now() + timeout;
+  std::error_code begin(const client_request& request) override {
+    number_ = request.number;
+    return tell(request);
+  }
+
+  std::error_code tell(const client_request& request) override {
     auto out = frame(codec::encode(request));
     std::size_t sent = 0;
     while (sent < out.size()) {
@@ -37,6 +75,11 @@ public:
         break; // it may have sent a reason before it closed
       sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
     }
+    return {};
+  }
+
+  std::error_code wait(client_reply& reply, milliseconds timeout) override {
+    auto until = steady_clock::now() + timeout;
     std::vector<std::byte> bytes;
     for (;;) {
       if (in_.next(bytes)) {
@@ -47,7 +90,7 @@ public:
         if (!answer)
           return errc::corrupt;
         const bool turned_away = answer->number == 0;
-        if (answer->number != request.number && !turned_away)
+        if (answer->number != number_ && !turned_away)
           continue; // reply to a request that was given up
         reply = std::move(*answer);
         return {};
@@ -67,6 +110,7 @@ public:
 private:
   unique_fd fd_;
   frame_reader in_;
+  std::uint64_t number_ = 0; ///< of the request whose reply is waited for
 };
 
 class tls_link final : public client_link, public transport::fabric_handler {
@@ -109,19 +153,28 @@ public:
     return revoked_;
   }
 
-  std::error_code call(const client_request& request, client_reply& reply,
-                       milliseconds timeout) override {
+  std::error_code begin(const client_request& request) override {
+    {
+      std::lock_guard lock(mutex_);
+      reply_.reset();
+      number_ = request.number;
+    }
+    return tell(request);
+  }
+
+  std::error_code tell(const client_request& request) override {
     auto bytes = codec::encode(request);
     std::unique_lock lock(mutex_);
     if (lost_ || !node_)
       return errc::lost;
-    reply_.reset();
-    number_ = request.number;
     core::peer_id to = *node_;
     lock.unlock();
-    if (fabric_->send(to, bytes))
-      return errc::lost;
-    lock.lock();
+    return fabric_->send(to, bytes) ? make_error_code(errc::lost)
+                                    : std::error_code();
+  }
+
+  std::error_code wait(client_reply& reply, milliseconds timeout) override {
+    std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, timeout, [this] { return reply_ || lost_; }))
       return errc::timed_out;
     if (!reply_)
@@ -167,7 +220,7 @@ private:
   std::condition_variable changed_;
   std::optional<core::peer_id> node_;
   std::optional<client_reply> reply_;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0; ///< of the request whose reply is waited for
   bool lost_ = false;
   bool refuses_ = false;
   bool revoked_ = false;

@@ -1,7 +1,7 @@
 // runtime/control/client_link.hpp -- one connection of a client to one node.
 //
 // Threads: one at a time. Errors: errc::lost, errc::timed_out; after either of
-// them the link can no longer be used.
+// them, but for a wait() that is repeated, the link can no longer be used.
 #pragma once
 
 #include "runtime/control/invite.hpp"
@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,10 +20,19 @@ namespace shoal::runtime {
 class client_link {
 public:
   virtual ~client_link() = default;
-  /// Sends a request and waits for the reply with its number.
+  /// Sends a request, whose reply can be waited for.
+  virtual std::error_code begin(const client_request& request) = 0;
+  /// Waits for the reply to what was begun last.
   virtual std::error_code
-  call(const client_request& request, client_reply& reply,
-       std::chrono::milliseconds timeout) = 0;
+  wait(client_reply& reply, std::chrono::milliseconds timeout) = 0;
+  /// Sends a request whose reply nobody waits for.
+  virtual std::error_code tell(const client_request& request) = 0;
+
+  /// Both. @param goes_on asked several times a second; once it says no, the request
+  /// is taken back, and the reply says what it has come to
+  std::error_code call(const client_request& request, client_reply& reply,
+                       std::chrono::milliseconds timeout,
+                       const std::function<bool()>& goes_on = {});
 };
 
 /// @returns null if no process listens there.

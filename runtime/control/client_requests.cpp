@@ -10,6 +10,8 @@
 
 namespace shoal::runtime {
 
+static constexpr char taken_back_text[] = "taken back before it was agreed";
+
 /// Events in one reply: with their text they fit a control message.
 static constexpr std::size_t events_bytes_max = std::size_t{512} << 10;
 
@@ -226,8 +228,8 @@ void client_requests::work(clock::time_point now) {
           }
         }
       if (!ready && now >= w->until) {
-        const std::string why = node_.given_up(w->token);
-        refuse(out, why.empty() ? w->late : why);
+        const auto why = node_.given_up(w->token);
+        refuse(out, why && !why->empty() ? *why : w->late);
       }
     }
     if (!ready && now < w->until) {
@@ -238,6 +240,24 @@ void client_requests::work(clock::time_point now) {
     w = waiters_.erase(w);
     reply(std::move(out));
   }
+}
+
+void client_requests::on(client_key who, const take_back& r, client_reply&) {
+  work(clock::now()); // what is agreed already is told
+  const auto w = std::ranges::find_if(waiters_, [&](const waiter& one) {
+    return one.who == who && one.number == r.request && one.token != 0;
+  });
+  if (w == waiters_.end())
+    return;
+  const auto why = node_.given_up(w->token);
+  if (!why)
+    return; // its outcome is on the way
+  client_reply out;
+  out.number = w->number;
+  refuse(out, why->empty() ? taken_back_text : *why);
+  const answer reply = std::move(w->reply);
+  waiters_.erase(w);
+  reply(std::move(out));
 }
 
 std::optional<client_requests::clock::time_point> client_requests::due() const {

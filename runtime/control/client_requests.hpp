@@ -108,6 +108,7 @@ private:
   void on(client_key who, const ask_job& r, client_reply& out);
   void on(client_key who, const leave_shoal& r, client_reply& out);
   void on(client_key who, const ask_lines& r, client_reply& out);
+  void on(client_key who, const take_back& r, client_reply& out);
   /// Whether another peer has to answer: then `to` is that peer, or `out` has
   /// the reason why that is impossible.
   bool is_for_another(client_request& r, core::peer_id& to, client_reply& out);

@@ -74,7 +74,7 @@ std::string no_node_text(const client_config& config, const failed_ways& ways) {
     return "no node named '" + name
            + "' runs on this machine; these do: " + others;
   std::error_code error;
-  fs::status(control_socket(config.data_dir), error);
+  (void)fs::status(control_socket(config.data_dir), error);
   if (error == std::errc::permission_denied)
     return "cannot ask the node in " + config.data_dir.string() + ": "
            + error.message() + " (is it another user's?)";

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace shoal::runtime {
 
@@ -34,12 +35,16 @@ struct connection {
   client_key key = 0;
   frame_reader in;
   std::vector<std::byte> out;
-  bool busy = false; ///< a request is in progress
+  std::optional<client_request> next; ///< read, and not begun
+  bool busy = false;                  ///< a request is in progress
   bool dead = false;
 
-  /// Whether more is read: only when all requests are answered and all answers
-  /// have been sent.
-  bool reads() const { return !busy && out.empty() && !in.whole(); }
+  /// Whether more is read: only when all answers have been sent, and of requests
+  /// behind one in progress the first, which may take that one back.
+  bool reads() const { return !next && out.empty() && !in.whole(); }
+  bool may_begin() const {
+    return next && (!busy || std::holds_alternative<take_back>(next->body));
+  }
 };
 
 } // namespace
@@ -195,27 +200,37 @@ private:
   /// Takes the next complete request, unless one is in progress or its answer
   /// is being sent.
   void serve(connection& c) {
-    std::vector<std::byte> bytes;
-    if (c.busy || c.dead || !c.out.empty() || !c.in.next(bytes)) {
-      c.dead = c.dead || c.in.broken();
+    if (c.dead || !c.out.empty() || !take_next(c) || !c.may_begin())
       return;
-    }
-    envelope e;
-    if (codec::decode(bytes, e) || !std::holds_alternative<client_request>(e)) {
-      c.dead = true;
-      return;
-    }
-    c.busy = true;
-    requests_.ask(c.key, std::get<client_request>(std::move(e)),
-                  [this, key = c.key](const client_reply& reply) {
+    const bool aside = std::exchange(c.busy, true);
+    requests_.ask(c.key, *std::exchange(c.next, std::nullopt),
+                  [this, key = c.key, aside](const client_reply& reply) {
                     for (connection& to : near_)
                       if (to.key == key)
-                        answer(to, reply);
+                        answer(to, reply, aside);
                   });
   }
 
-  void answer(connection& c, const client_reply& reply) {
-    c.busy = false;
+  /// @returns whether there is a next request
+  bool take_next(connection& c) {
+    std::vector<std::byte> bytes;
+    if (c.next)
+      return true;
+    if (!c.in.next(bytes)) {
+      c.dead = c.in.broken();
+      return false;
+    }
+    envelope e;
+    c.dead =
+      codec::decode(bytes, e) || !std::holds_alternative<client_request>(e);
+    if (!c.dead)
+      c.next = std::get<client_request>(std::move(e));
+    return !c.dead;
+  }
+
+  /// @param aside another request is in progress, and stays so
+  void answer(connection& c, const client_reply& reply, bool aside) {
+    c.busy = c.busy && aside;
     std::vector<std::byte> bytes = frame(codec::encode(reply));
     c.out.insert(c.out.end(), bytes.begin(), bytes.end());
     wake(); // another request may have arrived with this one

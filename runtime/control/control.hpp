@@ -100,10 +100,10 @@ public:
   /// Asks a peer; answered() follows with `token`.
   virtual void hand_on(std::uint64_t token, const core::peer_id& peer,
                        client_request&& r) = 0;
-  /// The client of `token` has waited long enough, or is gone: a job that it
-  /// submitted must not run without it. @returns what to tell it; empty: that
-  /// no answer came in time
-  virtual std::string given_up(std::uint64_t token) = 0;
+  /// The client of `token` waits no longer, or is gone: a job that it submitted must
+  /// not run without it. @returns what to tell it, "" if there is nothing to say;
+  /// nothing: the request is answered, or is just being so
+  virtual std::optional<std::string> given_up(std::uint64_t token) = 0;
 
   // What the supervisor is told.
   virtual not_done stop_job(core::job_id job, bool drain) = 0;

@@ -114,7 +114,9 @@ std::string meant_key(std::string_view section, const std::string& name) {
       other = k.section;
   if (!other.empty() && core::nearest(name, near, 1).empty())
     return ": it is a key of [" + std::string(other) + "]";
-  return core::did_you_mean(name, near);
+  const std::string_view meant = core::meant(name, near);
+  return core::suggestion(section == "model" ? model::suggested_key(name, meant)
+                                             : meant);
 }
 
 /// This family's spelling of a key that only other families spell like that: such a

@@ -222,20 +222,31 @@ void fields(auto& v, core::of<revoke> auto& x) {
   v("only_find", x.only_find);
 }
 
+/// Gives up a request of this client that waits for an agreement: a job or an invite
+/// that is not agreed yet is withdrawn. That request is answered, either with what
+/// was agreed before, or as refused.
+struct take_back {
+  std::uint64_t request = 0; ///< its number
+  friend bool operator==(const take_back&, const take_back&) = default;
+};
+void fields(auto& v, core::of<take_back> auto& x) {
+  v("request", x.request);
+}
+
 using client_request_body =
   std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
                submit_job, ask_events, stop_job, recover_force, ask_job,
                wait_no_longer, offer_checkpoint, leave_shoal, make_invite,
-               use_invite, revoke, remove_job, ask_lines>;
+               use_invite, revoke, remove_job, ask_lines, take_back>;
 /// Names of the kinds, in their order; the same as in node.proto.
 inline constexpr std::array<const char*,
                             std::variant_size_v<client_request_body>>
-  client_request_names = {"ask_status",  "put_begin",      "put_chunk",
-                          "put_commit",  "get_blob",       "submit_job",
-                          "ask_events",  "stop_job",       "recover_force",
-                          "ask_job",     "wait_no_longer", "offer_checkpoint",
-                          "leave_shoal", "make_invite",    "use_invite",
-                          "revoke",      "remove_job",     "ask_lines"};
+  client_request_names = {
+    "ask_status",    "put_begin",   "put_chunk",      "put_commit",
+    "get_blob",      "submit_job",  "ask_events",     "stop_job",
+    "recover_force", "ask_job",     "wait_no_longer", "offer_checkpoint",
+    "leave_shoal",   "make_invite", "use_invite",     "revoke",
+    "remove_job",    "ask_lines",   "take_back"};
 
 struct client_request {
   std::uint64_t number = 0;
@@ -260,6 +271,15 @@ void fields(auto& v, core::of<client_request> auto& x) {
   return std::holds_alternative<ask_status>(r.body)
          || std::holds_alternative<ask_lines>(r.body)
          || std::holds_alternative<leave_shoal>(r.body);
+}
+
+/// Whether its reply takes a view that the shoal agrees on.
+[[nodiscard]] inline bool takes_agreement(const client_request_body& r) {
+  return std::holds_alternative<submit_job>(r)
+         || std::holds_alternative<recover_force>(r)
+         || std::holds_alternative<make_invite>(r)
+         || std::holds_alternative<remove_job>(r)
+         || std::holds_alternative<revoke>(r);
 }
 
 enum class reply_code : std::uint8_t {

@@ -24,6 +24,11 @@ MISTAKES = {
     "a model's key misspelled": ("[model]\nhidden_sise = 64",
                                  "model.hidden_sise",
                                  "did you mean 'hidden_size'"),
+    "a model's key half known": ("[model]\nlayers = 3", "model.layers",
+                                 "did you mean 'num_hidden_layers'"),
+    "a slip in a family's own key": (
+        "[model]\nmodel_type = 'gpt2'\nn_layers = 3", "model.n_layers",
+        "did you mean 'n_layer'"),
     "a key in another section": ("[training]\nlr = 1e-3", "training.lr",
                                  "[optimizer]"),
     "a section in capitals": ("[Training]\nsteps = 5", "[Training]",

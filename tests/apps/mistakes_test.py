@@ -136,6 +136,8 @@ class Mistakes(World):
             "('model' was taken by --data: put MODEL_DIR first)"])
         self.refuse(2, "init", run, "--out", "m", "--data", "text",
                     names=["`shoal init` has no option --data"])
+        self.refuse(2, "init", "--model.layers", 3, "--out", "m",
+                    names=["did you mean '--model.num_hidden_layers'?"])
         self.refuse(2, "init", run, "--out", "m", "--data.tokenizer", "bpe",
                     names=["`init` reads none", "`shoal train --tokenizer bpe`"])
         said = self.refuse(2, "train", "none.toml", "--out", "m")

@@ -234,6 +234,15 @@ class Others(World):
             for part in (dies, "start them again", "`shoal recover --force`"):
                 self.assertIn(part, line)
             self.assertNotEqual(waits.end(signal.SIGINT), 0)
+        for command in (["train", self.tiny_run(), "--data",
+                         self.write_text_files(), "--out", "unborn"],
+                        ["serve", "ended"]):
+            waits = self.start(*command, "--name", stays)
+            waits.wait_line(lambda line: "Waiting for a quorum" in line)
+            self.assertEqual(waits.end(signal.SIGINT), 130)
+            said = "\n".join(waits.said())
+            self.assertRegex(said, "does not run|ended before|stopped while")
+        self.assertFalse((self.folder / "unborn").exists())
 
     def force_asks_first(self, stays, dies):
         force = ["recover", "--force", "--name", stays]

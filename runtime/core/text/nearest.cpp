@@ -39,15 +39,23 @@ nearest(std::string_view word, const std::vector<std::string_view>& known,
   return best;
 }
 
+std::string_view
+meant(std::string_view word, const std::vector<std::string_view>& known) {
+  const std::size_t half = std::max<std::size_t>(1, word.size() / 2);
+  return nearest(word, known,
+                 std::min(half, std::max<std::size_t>(3, word.size() / 3)));
+}
+
+std::string suggestion(std::string_view word, std::string_view prefix) {
+  return word.empty() ? std::string{}
+                      : "; did you mean '" + std::string(prefix)
+                          + std::string(word) + "'?";
+}
+
 std::string
 did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
              std::string_view prefix) {
-  const std::size_t half = std::max<std::size_t>(1, word.size() / 2);
-  const auto best = nearest(
-    word, known, std::min(half, std::max<std::size_t>(3, word.size() / 3)));
-  return best.empty() ? std::string{}
-                      : "; did you mean '" + std::string(prefix)
-                          + std::string(best) + "'?";
+  return suggestion(meant(word, known), prefix);
 }
 
 } // namespace shoal::core

@@ -23,9 +23,16 @@ namespace shoal::core {
 nearest(std::string_view word, const std::vector<std::string_view>& known,
         std::size_t distance_max);
 
-/// "; did you mean 'X'?", or "" where no known word is near: more than three
-/// changes (or a third of a long word) make another word. @param prefix text
-/// before each known word, such as "--"
+/// The nearest of `known`, or "" where none is near: more than three changes (or a
+/// third of a long word) make another word.
+[[nodiscard]] std::string_view
+meant(std::string_view word, const std::vector<std::string_view>& known);
+
+/// "; did you mean 'X'?" of a word, or "" of none. @param prefix text before it, such
+/// as "--"
+[[nodiscard]] std::string
+suggestion(std::string_view word, std::string_view prefix = {});
+/// The same of the word that is meant.
 [[nodiscard]] std::string
 did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
              std::string_view prefix = {});

@@ -1,6 +1,8 @@
 // runtime/model/config/config.cpp -- families, and the rules of a configuration.
 #include "runtime/model/config/config.hpp"
 
+#include "runtime/core/text/nearest.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -149,6 +151,17 @@ broken_rule consistent(const model_config& c) {
 }
 
 } // namespace
+
+std::string_view
+suggested_key(std::string_view mistyped, std::string_view nearest) {
+  if (core::edit_distance(mistyped, nearest) <= 1)
+    return nearest;
+  for (const family& f : families())
+    for (const key_alias& a : f.aliases)
+      if (a.own == nearest)
+        return a.usual;
+  return nearest;
+}
 
 const std::vector<std::string_view>& known_keys() {
   static const std::vector<std::string_view> keys = [] {

@@ -172,4 +172,10 @@ std::string to_json(const model_config& config);
 /// Every key that parse_config() uses.
 const std::vector<std::string_view>& known_keys();
 
+/// What to suggest for a mistyped key: the nearest one as most families spell it, but
+/// for a slip in another's. "layers" is near gpt2's "n_layer", and most families call
+/// that "num_hidden_layers".
+std::string_view
+suggested_key(std::string_view mistyped, std::string_view nearest);
+
 } // namespace shoal::model

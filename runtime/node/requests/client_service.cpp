@@ -112,7 +112,7 @@ void client_service::adopted() {
     node_.tell(cl::redeem_invite{key, parts_.self});
 }
 
-std::string client_service::given_up(std::uint64_t token) {
+std::optional<std::string> client_service::given_up(std::uint64_t token) {
   using waited_for = waiting_requests::waited_for;
   const auto [what, job, invite] = parts_.requests->give_up(token);
   if (job != 0)
@@ -120,9 +120,11 @@ std::string client_service::given_up(std::uint64_t token) {
   if (invite)
     node_.tell(cl::withdraw_invite{*invite});
   const std::string why = node_.waits();
-  if (what == waited_for::nothing || (what == waited_for::view && why.empty()))
-    return {};
-  return (why.empty() ? "no view was agreed in time" : why)
+  if (what == waited_for::nothing)
+    return std::nullopt;
+  if (what == waited_for::view && why.empty())
+    return std::string();
+  return (why.empty() ? "no view was agreed until now" : why)
          + (what == waited_for::job
               ? ". The job is withdrawn and does not run: submit it again when "
                 "there is a quorum"

@@ -96,7 +96,7 @@ public:
   }
   void hand_on(std::uint64_t token, const core::peer_id& peer,
                client_request&& r) override;
-  std::string given_up(std::uint64_t token) override;
+  std::optional<std::string> given_up(std::uint64_t token) override;
   not_done stop_job(core::job_id job, bool drain) override;
   not_done wait_no_longer(core::job_id job) override;
   not_done offer(const offer_checkpoint& r) override;

@@ -53,7 +53,9 @@ public:
                runtime::client_request&&) override {
     begin(token);
   }
-  std::string given_up(std::uint64_t token) override {
+  std::optional<std::string> given_up(std::uint64_t token) override {
+    if (answers_now)
+      return std::nullopt;
     abandoned.push_back(token);
     return late_text;
   }
@@ -79,6 +81,7 @@ public:
   std::string status_text;
   runtime::not_done refusal;
   std::string late_text;
+  bool answers_now = false; ///< what is given up is answered already
   std::vector<core::job_id> stopped;
   std::vector<core::blob_digest> left;  ///< by clients without a job
   std::vector<std::uint64_t> abandoned; ///< tokens whose clients have given up

@@ -353,6 +353,38 @@ BOOST_FIXTURE_TEST_CASE(the_node_learns_that_nobody_waits_any_more, uploads) {
   BOOST_TEST((said == std::vector<std::string>{"", "no quorum"}));
 }
 
+/// The request is answered before what takes it back, and only once.
+BOOST_FIXTURE_TEST_CASE(a_request_can_be_taken_back, uploads) {
+  std::vector<std::pair<std::uint64_t, std::string>> said;
+  const auto reply = [&](const client_reply& r) {
+    said.emplace_back(r.number, r.code == reply_code::refused
+                                  ? r.text
+                                  : std::to_string(r.value));
+  };
+  using list = decltype(said);
+  const auto now_said = [&] { return std::exchange(said, {}); };
+  for (const std::uint64_t number : {1, 2, 3})
+    d.ask(1, {number, submit_job{}}, reply);
+  BOOST_TEST_REQUIRE(node.tokens.size() == 3);
+  node.late_text = "withdrawn";
+  d.ask(2, {9, take_back{1}}, reply); // of another client
+  BOOST_TEST((now_said() == list{{9, "0"}}));
+  d.ask(1, {9, take_back{1}}, reply);
+  BOOST_TEST((now_said() == list{{1, "withdrawn"}, {9, "0"}}));
+  BOOST_TEST((node.abandoned == std::vector{node.tokens[0]}));
+  // What was agreed is told, though the client takes it back.
+  d.answered(node.tokens[1], {7, {}, {}, {}});
+  d.ask(1, {9, take_back{2}}, reply);
+  BOOST_TEST((now_said() == list{{2, "7"}, {9, "0"}}));
+  node.answers_now = true;
+  d.ask(1, {9, take_back{3}}, reply);
+  BOOST_TEST((now_said() == list{{9, "0"}}));
+  d.answered(node.tokens[2], {8, {}, {}, {}});
+  d.work(client_requests::clock::now());
+  BOOST_TEST((now_said() == list{{3, "8"}}));
+  BOOST_TEST((node.abandoned == std::vector{node.tokens[0]}));
+}
+
 BOOST_FIXTURE_TEST_CASE(requests_about_a_job_are_answered_at_once, uploads) {
   BOOST_TEST((ask(1, stop_job{7, true}).code == reply_code::ok));
   for (const reply_code code : {reply_code::not_found, reply_code::refused}) {

@@ -87,6 +87,50 @@ void ask_once(const unique_fd& fd, frame_reader& in, std::uint64_t number) {
 
 } // namespace
 
+/// It comes behind a request that waits, and is not held up by it; what is behind both
+/// is, and is not lost.
+BOOST_AUTO_TEST_CASE(what_waits_can_be_taken_back_on_the_same_connection) {
+  requests_without_node d;
+  d.node.late_text = "withdrawn";
+  const unique_fd client = connect_unix(d.socket);
+  BOOST_TEST_REQUIRE(bool(client));
+  for (const client_request& r : {client_request{1, submit_job{}, {}},
+                                  client_request{2, take_back{1}, {}},
+                                  client_request{3, ask_status{}, {}}}) {
+    const auto bytes = frame(codec::encode(r));
+    BOOST_TEST_REQUIRE(
+      ::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL)
+      == ssize_t(bytes.size()));
+  }
+  frame_reader in;
+  const client_reply first = reply_of(client, in);
+  BOOST_TEST(first.number == 1u);
+  BOOST_TEST(first.text == "withdrawn");
+  BOOST_TEST(reply_of(client, in).number == 2u);
+  BOOST_TEST(reply_of(client, in).number == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(other_requests_wait_behind_one_that_waits) {
+  requests_without_node d;
+  const unique_fd client = connect_unix(d.socket);
+  const unique_fd other = connect_unix(d.socket);
+  BOOST_TEST_REQUIRE(bool(client));
+  BOOST_TEST_REQUIRE(bool(other));
+  auto bytes = frame(codec::encode(client_request{1, submit_job{}, {}}));
+  const auto more = request(2);
+  bytes.insert(bytes.end(), more.begin(), more.end());
+  BOOST_TEST_REQUIRE(
+    ::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL)
+    == ssize_t(bytes.size()));
+  frame_reader in, other_in;
+  for (std::uint64_t turn = 1; turn <= 10; ++turn)
+    ask_once(other, other_in, turn);
+  BOOST_TEST(d.asked == 10u);
+  d.served->answered(1, {0, "no room", {}, {}});
+  BOOST_TEST(reply_of(client, in).text == "no room");
+  BOOST_TEST(reply_of(client, in).number == 2u);
+}
+
 /// The client writes for as long as anything is taken. It has been stopped when
 /// nothing is, however often the control thread has turned.
 BOOST_AUTO_TEST_CASE(a_client_that_does_not_read_is_not_read) {

@@ -242,6 +242,7 @@ BOOST_AUTO_TEST_CASE(clients_messages_name_all_their_fields) {
   compare<revoke, wire::Revoke>();
   compare<remove_job, wire::RemoveJob>();
   compare<ask_lines, wire::AskLines>();
+  compare<take_back, wire::TakeBack>();
   compare<client_request, wire::ClientRequest>();
   compare_kinds<wire::ClientRequest>(client_request_names);
   compare<job_event, wire::JobEvent>();

@@ -84,8 +84,11 @@ client_request random_message::request(std::size_t kind) {
     r.body = ask_lines{engine_(),
                        static_cast<std::uint32_t>(below(reply_lines_max + 1))};
     break;
-  default:
+  case 17:
     r.body = recover_force{};
+    break;
+  default:
+    r.body = take_back{engine_()};
   }
   r.peer = text();
   return r;
@@ -138,9 +141,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < serve_kinds)
     return fields_.make_kind<core::serve_message>(kind);
   kind -= serve_kinds;
-  if (kind < 18)
+  if (kind < request_kinds)
     return request(kind);
-  switch (kind - 18) {
+  switch (kind - request_kinds) {
   case 0:
     return link_credit{{engine_(), 3, 9}, fabric_kind(1 + below(4))};
   case 1:

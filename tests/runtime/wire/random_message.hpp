@@ -23,8 +23,10 @@ public:
     std::variant_size_v<core::job_message>;
   static constexpr std::size_t serve_kinds =
     std::variant_size_v<core::serve_message>;
+  static constexpr std::size_t request_kinds =
+    std::variant_size_v<runtime::client_request_body>;
   static constexpr std::size_t kinds =
-    cluster_kinds + job_kinds + serve_kinds + 18 + 7;
+    cluster_kinds + job_kinds + serve_kinds + request_kinds + 7;
 
 private:
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
