@@ -49,9 +49,8 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
                        std::shared_ptr<const model::tokenizer> by)
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
     writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
-    format_(std::move(asked.format)), ruled_(asked.rule != nullptr),
-    seed_(asked.how.seed), by_(std::move(by)),
-    prompts_(std::move(asked.prompts)), skip_(asked.skip),
+    format_(asked.format), ruled_(asked.rule != nullptr), seed_(asked.how.seed),
+    by_(std::move(by)), prompts_(std::move(asked.prompts)), skip_(asked.skip),
     bill_(exchange_->request().account) {
   writer_->set_head(head_);
   make_choices();
@@ -246,8 +245,11 @@ completion::take(std::size_t index,
       end == core::stream_end::stop && i + 1 == tokens.size();
     if (!has_it)
       ids.push_back(tokens[i].token);
-    if (ends_it)
-      break; // the token that ends a sequence has no text
+    if (ends_it) { // it has no text, but counts and has a probability
+      if (c.places && !has_it)
+        add_token(shown, *c.places, tokens[i], false);
+      break;
+    }
     const std::string piece = next_text(c, tokens[i].token);
     parse(piece, !has_it);
     used_.reasoning_tokens += c.parser && c.parser->thinking() ? 1 : 0;

@@ -43,7 +43,7 @@ bool truncate(std::vector<core::token_id>& ids,
               const openai::generation_options& asked,
               const prompt_model& model) {
   const std::uint64_t context = model.config.context;
-  const std::uint64_t answer = std::max(1u, asked.max_tokens);
+  const std::uint64_t answer = asked.max_tokens; // 0: nothing is generated
   const std::uint64_t room = context > answer ? context - answer : 1;
   const std::uint64_t kept = asked.prompt_tokens_kept < 0
                                ? room

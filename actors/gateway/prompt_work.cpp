@@ -209,6 +209,7 @@ private:
       ids = *std::move(tokens);
     }
     std::vector<std::string> pieces;
+    pieces.reserve(ids.size());
     for (const core::token_id id : ids)
       pieces.push_back(model.text->tokenizer->piece(id));
     return openai::tokenize_json(asked, ids, pieces, model.config.context);

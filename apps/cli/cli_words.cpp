@@ -101,8 +101,8 @@ std::string variable_of(const std::string& flag) {
 }
 
 /// What the library says of a value, without the flag: it was not given as one.
-static std::string
-refusal(const CLI::Option& option, const std::string& value, std::string text) {
+static std::string refusal(const CLI::Option& option, const std::string& value,
+                           const std::string& text) {
   const std::string flag = "--" + option.get_lnames().front() + ": ";
   if (text.starts_with(flag))
     return ": " + text.substr(flag.size());
@@ -235,7 +235,7 @@ static std::string what_it_takes(const CLI::Option& option) {
     return value + " (" + bounds + ")";
   if (value.find('|') != std::string::npos)
     return "one of " + CLI::detail::find_and_replace(value, "|", ", ");
-  const std::string help = option.get_description();
+  const std::string& help = option.get_description();
   const std::string meaning =
     CLI::detail::trim_copy(help.substr(0, help.find_first_of("(;:")));
   if (option.get_lnames().empty() || meaning.empty())

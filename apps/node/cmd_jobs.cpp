@@ -48,7 +48,8 @@ removal(const json& status, const std::vector<found_job>& jobs,
   irrevocable out{"jobs --rm",
                   "This takes " + core::count_text(jobs.size(), "job")
                     + " off the list, and all nodes delete the checkpoints "
-                      "that they keep of them:",
+                      "that they keep of "
+                    + (jobs.size() == 1 ? "it:" : "them:"),
                   "shoal jobs --yes --rm"};
   bool trained = false;
   for (const json& j : status["jobs"])

@@ -28,14 +28,28 @@ std::string job_line(const status_json& job) {
          + age;
 }
 
+/// Those that fit best: a whole id, else a name, which may look like the beginning of
+/// an id, else beginnings of ids.
+static std::vector<const status_json*>
+fitting(const status_json& status, const std::string& wanted) {
+  std::vector<const status_json*> named, begun;
+  for (const status_json& j : status["jobs"]) {
+    const std::string id = text_of(j, "id");
+    if (id == wanted)
+      return {&j};
+    if (text_of(j, "name") == wanted)
+      named.push_back(&j);
+    else if (id.starts_with(wanted))
+      begun.push_back(&j);
+  }
+  if (wanted.empty())
+    return {};
+  return named.empty() ? begun : named;
+}
+
 found_job
 find_job(const status_json& status, const std::string& wanted, which among) {
-  std::vector<const status_json*> fit;
-  for (const status_json& j : status["jobs"])
-    if (!wanted.empty()
-        && (text_of(j, "id").starts_with(wanted)
-            || text_of(j, "name") == wanted)) // a name may look like an id
-      fit.push_back(&j);
+  std::vector<const status_json*> fit = fitting(status, wanted);
   const auto ended = [](const status_json* j) {
     return text_of(*j, "state") != "running";
   };

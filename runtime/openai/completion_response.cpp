@@ -134,8 +134,6 @@ json to_chat_json(const std::vector<completion_choice>& choices, bool chunk) {
       one["logprobs"] = {{"content", token_list(*c.logprobs)},
                          {"refusal", nullptr}};
     one["finish_reason"] = to_json(c.finish);
-    if (c.prompt_token_ids)
-      one["prompt_token_ids"] = *c.prompt_token_ids;
     if (c.token_ids)
       one["token_ids"] = *c.token_ids;
     list.push_back(std::move(one));
@@ -167,6 +165,9 @@ json completion(const completion_head& head,
   if (!head.system_fingerprint.empty())
     object["system_fingerprint"] = head.system_fingerprint;
   object["choices"] = std::move(choices);
+  // A chat has one prompt, and tells it here, as vLLM's server does.
+  if (head.chat && !all.empty() && all.front().prompt_token_ids)
+    object["prompt_token_ids"] = *all.front().prompt_token_ids;
   return object;
 }
 

@@ -200,6 +200,17 @@ BOOST_AUTO_TEST_CASE(parts_of_a_character_begin_where_it_does) {
   BOOST_TEST(a.got(R"("tokens":["a","bytes:\\xe2","bytes:\\x82",)"));
 }
 
+/// Evaluation harnesses ask for one token behind a prompt, and take the last entry for
+/// it.
+BOOST_AUTO_TEST_CASE(the_token_that_ends_a_text_has_a_probability) {
+  answer a(R"(, "logprobs": 0)", with_special_token());
+  a.take('a', false, 0, -0.5);
+  a.is.take(0, {{256, -0.25, {}}}, core::stream_end::stop);
+  BOOST_TEST(a.got(R"("text":"a")"));
+  BOOST_TEST(a.got(R"("tokens":["a","<pad>"],"token_logprobs":[-0.5,-0.25])"));
+  BOOST_TEST(a.got(R"("completion_tokens":2)"));
+}
+
 BOOST_AUTO_TEST_CASE(a_special_token_that_is_told_counts_in_offsets) {
   answer a(R"(, "logprobs": 0, "skip_special_tokens": false)",
            with_special_token());

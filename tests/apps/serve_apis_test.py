@@ -340,6 +340,9 @@ class Apis(Serving):
         self.assertEqual(cut["usage"]["prompt_tokens"], 3)
         fits = complete(prompt="x" * 400, truncate_prompt_tokens=-1)
         self.assertEqual(fits["usage"]["prompt_tokens"], 250)
+        fits = complete(prompt="x" * 400, truncate_prompt_tokens=-1,
+                        max_tokens=0, echo=True)
+        self.assertEqual(fits["usage"]["prompt_tokens"], 256)
         fits = self.at.post({"model": "tiny", "max_tokens": 6, "messages": [
             {"role": "user", "content": "x" * 400}],
             "truncate_prompt_tokens": 99}, "/v1/chat/completions")[1]

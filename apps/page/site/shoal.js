@@ -86,7 +86,7 @@ export function makeShoal() {
     compare(status);
     const active = status.peers.filter((peer) => peer.state === 'active').length;
     byId('shoal-summary').textContent =
-      `${status.peers.length} peers, ${active} active; view ${status.epoch}; `
+      `${status.peers.length} ${status.peers.length === 1 ? 'peer' : 'peers'}, ${active} active; view ${status.epoch}; `
       + `seen by ${status.name}`;
     show(byId('peers'), status.peers.map((peer) => row(status, peer)));
     show(byId('changes'), log.length ? log.map(({text, bad, at}) => el('li', {

@@ -73,11 +73,15 @@ private:
       text_ += news.reasoning;
       tell_part("response.reasoning_text.delta", {{"delta", news.reasoning}});
     }
-    if (!news.text.empty()) {
+    if (news.logprobs && (open_ == kind::message || !news.text.empty()))
+      for (json& token : token_list(*news.logprobs))
+        untold_.push_back(std::move(token));
+    // Parts of a character wait for its text; the token that ends one has none.
+    if (!news.text.empty()
+        || (news.finish != finish_reason::none && open_ == kind::message
+            && !untold_.empty())) {
       open(kind::message);
-      json tokens = json::array();
-      if (news.logprobs)
-        tokens = token_list(*news.logprobs);
+      json tokens = std::exchange(untold_, json::array());
       text_ += news.text;
       keep(tokens);
       tell_part("response.output_text.delta",
@@ -276,6 +280,7 @@ private:
   kind open_ = kind::none;
   std::string text_; ///< of the open item: its arguments, if it is a call
   std::size_t kept_ = 0;
+  json untold_ = json::array();   ///< tokens of the message, for its next delta
   json logprobs_ = json::array(); ///< of the open message
   call call_;
 };

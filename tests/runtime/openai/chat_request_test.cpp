@@ -186,8 +186,13 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
                         {-0.5f, -1.0f},
                         {logprobs::top{{{"hi"}, -0.5f}}, logprobs::top{}},
                         {0, 2}};
+  c.prompt_token_ids = {3, 1};
+  c.token_ids = {4, 5};
   const json whole = parsed_json(
     completion_json({"chatcmpl-1", 5, "m", "", true}, {c}, {3, 2, {}}));
+  BOOST_TEST(whole["prompt_token_ids"] == parsed_json("[3,1]"));
+  BOOST_TEST(!whole["choices"][0].contains("prompt_token_ids"));
+  BOOST_TEST(whole["choices"][0]["token_ids"] == parsed_json("[4,5]"));
   BOOST_TEST(whole["object"] == "chat.completion");
   const json& message = whole["choices"][0]["message"];
   BOOST_TEST(message["role"] == "assistant");

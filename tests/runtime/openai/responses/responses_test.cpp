@@ -291,6 +291,34 @@ BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
   BOOST_TEST(told.all.back()["response"]["error"]["message"] == "gone");
 }
 
+/// Parts of a character come before its text, and the token that ends a text has none.
+BOOST_AUTO_TEST_CASE(tokens_without_text_of_their_own_are_told) {
+  const auto writer = make_writer(good(with(R"("stream":true)")));
+  writer->set_head({"7", 5, "m", "", true});
+  const auto told_of = [&](std::string text, std::string bytes, bool last) {
+    completion_choice c;
+    c.text = std::move(text);
+    c.logprobs =
+      logprobs{{listed_token{std::move(bytes)}}, {-0.5f}, {std::nullopt}, {0}};
+    if (last)
+      c.finish = finish_reason::stop;
+    return writer->event(c, {}, 0);
+  };
+  std::string text = told_of("a", "a", false);
+  text += told_of("", "\xc3", false);
+  text += told_of("\u00e9", "\xa9", false);
+  text += told_of("", "</s>", true);
+  text += writer->end({}, 0);
+  const events told(text);
+  std::vector<std::size_t> each;
+  for (const json& event : told.all)
+    if (event["type"] == "response.output_text.delta")
+      each.push_back(event["logprobs"].size());
+  BOOST_TEST((each == std::vector<std::size_t>{1, 2, 1}));
+  const json& output = told.all.back()["response"]["output"];
+  BOOST_TEST(output[0]["content"][0]["logprobs"].size() == 4u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::openai
