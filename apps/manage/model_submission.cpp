@@ -149,10 +149,19 @@ model_submission::find_followed(runtime::client& client) {
   const auto status = status_of(client);
   if (!status)
     return status.why();
-  const found_job found = find_job(*status, wanted, which::running_first);
-  if (!found.wrong.empty())
-    return failure{"there is no folder " + core::shown(wanted) + ", and "
-                   + found.wrong};
+  status_json trained =
+    *status; // a model that is served may have its job's name
+  std::erase_if(
+    trained["jobs"].get_ref<status_json::array_t&>(),
+    [](const status_json& j) { return text_of(j, "kind") != "train"; });
+  const found_job found = find_job(trained, wanted, which::running_first);
+  if (!found.wrong.empty()) {
+    const bool served = find_job(*status, wanted, which::running_first).id != 0;
+    return failure{"there is no folder " + core::shown(wanted) + " here, and "
+                   + (served ? "the job of that name serves a model: only the "
+                               "checkpoints of a job that trains can be served"
+                             : found.wrong)};
+  }
   const auto is_it = [&](const status_json& j) {
     return text_of(j, "id") == found.text;
   };
@@ -160,10 +169,6 @@ model_submission::find_followed(runtime::client& client) {
   followed out;
   out.name = text_of(job, "name");
   out.id = found.id;
-  if (text_of(job, "kind") != "train")
-    return failure{"job " + out.name
-                   + " serves a model: only the checkpoints "
-                     "of a job that trains can be served"};
   const bool ended = text_of(job, "state") != "running";
   const std::string removed = "removed (peers keep that of the last "
                               + std::to_string(actors::results_kept)
@@ -288,7 +293,7 @@ model_submission::submit(runtime::client& client,
 failure model_submission::name_is_taken() const {
   return failure{"a job named \"" + name_
                  + "\" is running: choose another name by --as (over HTTP: "
-                   "\"as\"), or end it by `"
+                   "\"as\"), or, to serve it otherwise, end it first by `"
                  + command_line("cancel " + shell_word(name_), o_.at) + "`"};
 }
 

@@ -165,7 +165,8 @@ std::string
 elsewhere(const std::string& job, const std::filesystem::path& folder) {
   return "the log of another peer may have them: `shoal attach " + job
          + " --peer ADDRESS --out " + shell_word(folder.string())
-         + "` adds those that it has\n";
+         + "` adds those that it has (add --cluster-key FILE if its node was "
+           "started with one)\n";
 }
 
 } // namespace

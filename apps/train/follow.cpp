@@ -277,6 +277,8 @@ follower::not_fetched(std::uint64_t step, const std::string& attach) {
 void follower::bring_home(const job_event& end) {
   if (unwritten_)
     try_again(job_event(unwritten_->asked));
+  // A node that was cut off lacks what the others did meanwhile.
+  const bool elsewhere = end.text == "done" || !gaps_.text(end.step).empty();
   if (end.text == "failed") // the cause is said by the command
     out_.say("notice", newest_.empty() && told_step_
                          ? not_fetched(*told_step_, config_.attach)
@@ -286,16 +288,19 @@ void follower::bring_home(const job_event& end) {
                              + std::to_string(newest_step_) + ", is in "
                              + newest_.string());
   else if (newest_.empty() || newest_step_ != end.step)
-    out_.say("notice", told_step_ && *told_step_ == end.step && !unwritten_
-                         ? not_fetched(*told_step_, config_.attach)
-                       : newest_.empty() && !told_step_ && !unwritten_
-                         ? "it was ended before it had a checkpoint"
-                       : newest_.empty() || unwritten_
-                         ? "the model of step " + std::to_string(end.step)
-                             + " could not be saved"
-                         : "the newest checkpoint is of step "
-                             + std::to_string(newest_step_)
-                             + ": what came after it is lost");
+    out_.say("notice",
+             told_step_ && *told_step_ == end.step && !unwritten_
+               ? not_fetched(*told_step_, config_.attach)
+             : newest_.empty() && !told_step_ && !unwritten_
+               ? "it was ended before it had a checkpoint"
+             : newest_.empty() || unwritten_
+               ? "the model of step " + std::to_string(end.step)
+                   + " could not be saved"
+               : "the newest checkpoint is of step "
+                   + std::to_string(newest_step_)
+                   + (elsewhere ? " here: the node that was asked has "
+                                  "not heard of a later one"
+                                : ": what came after it is lost"));
   else
     saved_ = save_model();
 }

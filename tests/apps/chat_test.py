@@ -426,6 +426,8 @@ class Served(Serving):
                      "shoal serve")
         self.succeed("serve", "m", "--as", "tiny", "--name", "first",
                      "--detach")
+        self.refuse(1, "serve", "tiny", "--name", "first", names=[
+            "there is no folder tiny here", "serves a model"])
         for model in ("tiny",), ():
             done = self.chat("The cod", *model, *flags)
             self.assertEqual((done.returncode, done.stderr), (0, b""), done)
