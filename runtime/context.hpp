@@ -183,7 +183,7 @@ public:
   }
 
   /// The gateway reports how busy the served models are, for the node's status.
-  virtual void serves(std::vector<core::served_load> /*models*/) {}
+  virtual void serves(const std::vector<core::served_load>& /*models*/) {}
 
 private:
   flight_record flight_;

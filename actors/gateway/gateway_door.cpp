@@ -46,9 +46,10 @@ public:
     routes->add("GET", "/metrics",
                 ask(vllm_metrics ? http_question::metrics_of_vllm
                                  : http_question::metrics));
-    routes->add("GET", "/health",
-                [](exchange x) { x->respond_json("{\"status\":\"ok\"}"); });
-    routes->add("GET", "/version", [version](exchange x) {
+    routes->add("GET", "/health", [](const exchange& x) {
+      x->respond_json("{\"status\":\"ok\"}");
+    });
+    routes->add("GET", "/version", [version](const exchange& x) {
       x->respond_json(model::json_text(nlohmann::json{{"version", version}}));
     });
   }
@@ -79,7 +80,7 @@ private:
 };
 
 std::shared_ptr<gateway_door>
-make_gateway_door(std::string version, bool vllm_metrics) {
+make_gateway_door(const std::string& version, bool vllm_metrics) {
   return std::make_shared<gateway_door>(version, vllm_metrics);
 }
 
@@ -100,7 +101,7 @@ handler_of(const std::shared_ptr<gateway_door>& door) {
 void open_gateway(runtime::role_table& roles,
                   const std::shared_ptr<gateway_door>& door) {
   roles["gateway"] = [door](caf::actor_system& system, runtime::context& node) {
-    const caf::actor gateway = spawn_gateway(system, node);
+    caf::actor gateway = spawn_gateway(system, node);
     door->open(gateway);
     return gateway;
   };

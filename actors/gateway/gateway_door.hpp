@@ -24,7 +24,7 @@ class gateway_door;
 /// A handler for the HTTP server. @param version of the program
 /// @param vllm_metrics /metrics has the names of vLLM besides
 std::shared_ptr<gateway_door>
-make_gateway_door(std::string version, bool vllm_metrics = false);
+make_gateway_door(const std::string& version, bool vllm_metrics = false);
 /// Their refusals are in /metrics. Before the server starts.
 void count_refusals(const std::shared_ptr<gateway_door>& door,
                     std::shared_ptr<const runtime::key_accounts> of);

@@ -16,8 +16,8 @@ prompt_queue::full(const http_ask& next) const {
   return openai::rate_limited("too many prompts wait to be tokenized", 1);
 }
 
-void prompt_queue::add(const http_ask& ask, prompt_models by,
-                       std::uint64_t random, ready then) {
+void prompt_queue::add(const http_ask& ask, const prompt_models& by,
+                       std::uint64_t random, const ready& then) {
   const std::size_t bytes = ask.exchange->request().body.size();
   ++waiting_;
   bytes_ += bytes;

@@ -27,8 +27,8 @@ public:
   std::optional<openai::api_error> full(const http_ask& next) const;
   /// Prepares the request by these models, then calls `then`, on the gateway's
   /// thread. @param random the seed of a request that gives none
-  void
-  add(const http_ask& ask, prompt_models by, std::uint64_t random, ready then);
+  void add(const http_ask& ask, const prompt_models& by, std::uint64_t random,
+           const ready& then);
 
 private:
   /// Requests that wait, and bytes of all but one.

@@ -160,6 +160,7 @@ private:
     std::ranges::sort(found, std::greater{});
     found.resize(std::min(found.size(), results_kept));
     std::vector<core::job_id> out;
+    out.reserve(found.size());
     for (const auto& [logged, job] : found)
       out.push_back(job);
     return out;

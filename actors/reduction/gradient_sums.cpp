@@ -52,7 +52,7 @@ void gradient_sums::square(model::unit_index unit) {
       post([this, step, out] {
         if (step != step_)
           return;
-        squares_[out->unit] = std::move(*out);
+        squares_[out->unit] = *out;
         to_.squared(out->unit);
       });
     },

@@ -220,6 +220,7 @@ model::status chat_model::serve() {
   add("--data-dir", o_.at.data_dir.string());
   add("--cluster-key", o_.at.cluster_key.string());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

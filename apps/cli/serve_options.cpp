@@ -175,7 +175,7 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(1, 86400));
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
-              "`shoal cancel`");
+              "`shoal cancel`, or until its last node leaves in order");
   add_address(*c, o.at);
   c->add_option("--join", o.join,
                 "without a local node: host:port of peers of the shoal whose "

@@ -33,7 +33,7 @@ static bool is_origin(std::string_view text) {
 }
 
 http_front::http_front(const http_options& o,
-                       std::function<void(const std::string&)> say,
+                       const std::function<void(const std::string&)>& say,
                        std::shared_ptr<http_extension> more)
   : door_(
     actors::make_gateway_door(program_version(), o.metrics_compat == "vllm")),

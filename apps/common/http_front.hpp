@@ -53,7 +53,8 @@ class http_front {
 public:
   /// Listens. @param say takes lines for users, on any thread
   /// @param more may be empty
-  http_front(const http_options& o, std::function<void(const std::string&)> say,
+  http_front(const http_options& o,
+             const std::function<void(const std::string&)>& say,
              std::shared_ptr<http_extension> more = {});
   ~http_front();
 

@@ -46,7 +46,7 @@ public:
     changed_.notify_one();
     return true;
   }
-  void start(runtime::client_config config) {
+  void start(const runtime::client_config& config) {
     thread_ = std::jthread([this, config](const std::stop_token& stop) {
       while (const work w = next(stop)) {
         try {
@@ -346,27 +346,28 @@ static std::string id_of(const http_exchange& x) {
 void management::add_to(runtime::http_routes& routes) {
   const auto i = impl_;
   routes.add("GET", "/shoal/status",
-             [i](exchange_ptr x) { i->ask(x, get_status); });
-  routes.add("GET", "/shoal/traffic", [i](exchange_ptr x) { i->traffic(x); });
-  routes.add("GET", "/models/loads", [i](exchange_ptr x) {
+             [i](const exchange_ptr& x) { i->ask(x, get_status); });
+  routes.add("GET", "/shoal/traffic",
+             [i](const exchange_ptr& x) { i->traffic(x); });
+  routes.add("GET", "/models/loads", [i](const exchange_ptr& x) {
     x->respond(200, {{"Content-Type", "application/json"}},
                i->loads->answer(i->changes()));
   });
-  routes.add("DELETE", "/models/loads/{load}", [i](exchange_ptr x) {
+  routes.add("DELETE", "/models/loads/{load}", [i](const exchange_ptr& x) {
     if (i->may_change(x))
       i->respond(*x, cancel_load(*i->loads, id_of(*x)));
   });
   routes.add("GET", "/shoal/jobs",
-             [i](exchange_ptr x) { i->ask(x, get_jobs); });
-  routes.add("GET", "/shoal/jobs/{job}", [i](exchange_ptr x) {
+             [i](const exchange_ptr& x) { i->ask(x, get_jobs); });
+  routes.add("GET", "/shoal/jobs/{job}", [i](const exchange_ptr& x) {
     i->ask(x,
            [job = id_of(*x)](runtime::client& c) { return get_job(c, job); });
   });
   routes.add("GET", "/shoal/jobs/{job}/events",
-             [i](exchange_ptr x) { i->stream(x, id_of(*x)); });
+             [i](const exchange_ptr& x) { i->stream(x, id_of(*x)); });
   routes.add(
     "POST", "/shoal/jobs",
-    [i](exchange_ptr x) {
+    [i](const exchange_ptr& x) {
       if (i->may_change(x))
         i->submit(x, [x](runtime::client& c, const auto& goes_on) {
           return submit_job(c, x->request().body, goes_on);
@@ -375,7 +376,7 @@ void management::add_to(runtime::http_routes& routes) {
     "application/json");
   routes.add(
     "POST", "/shoal/jobs/{job}/cancel",
-    [i](exchange_ptr x) {
+    [i](const exchange_ptr& x) {
       if (i->may_change(x))
         i->ask(x, [x](runtime::client& c) {
           return cancel_job(c, id_of(*x), x->request().body);
@@ -384,7 +385,7 @@ void management::add_to(runtime::http_routes& routes) {
     "application/json");
   routes.add(
     "POST", "/models/load",
-    [i](exchange_ptr x) {
+    [i](const exchange_ptr& x) {
       if (!i->may_change(x))
         return;
       const auto parsed = parse_load(x->request().body);
@@ -401,7 +402,7 @@ void management::add_to(runtime::http_routes& routes) {
     "application/json");
   routes.add(
     "POST", "/models/unload",
-    [i](exchange_ptr x) {
+    [i](const exchange_ptr& x) {
       if (i->may_change(x))
         i->ask(x, [x](runtime::client& c) {
           return unload_model(c, x->request().body);

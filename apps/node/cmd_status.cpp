@@ -106,11 +106,12 @@ private:
   bool ask(std::string& text) {
     if (traffic_) {
       auto looked = traffic_->look();
-      if (looked)
-        text = *std::move(looked);
-      else
+      if (!looked) {
         why_ = looked.message();
-      return bool(looked);
+        return false;
+      }
+      text = *std::move(looked);
+      return true;
     }
     connected_ = (connected_ || !client_.connect()) && !client_.status(text);
     if (!connected_)

@@ -40,9 +40,10 @@ void answer(runtime::http_exchange& x, const page_file& file) {
 
 void add_page(runtime::http_routes& routes) {
   for (const page_file& file : page_files())
-    routes.add(
-      "GET", std::string(file.path),
-      [&file](std::shared_ptr<runtime::http_exchange> x) { answer(*x, file); });
+    routes.add("GET", std::string(file.path),
+               [&file](const std::shared_ptr<runtime::http_exchange>& x) {
+                 answer(*x, file);
+               });
 }
 
 std::vector<std::string> page_paths() {

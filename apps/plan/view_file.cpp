@@ -35,7 +35,7 @@ public:
 
   std::string text(std::string_view name) {
     const view_key& key = find(name);
-    const std::string usual(key.usual ? key.usual : "");
+    std::string usual(key.usual ? key.usual : "");
     const auto found = from_.find(std::string(name));
     if (found == from_.end()) {
       if (!key.usual)

@@ -247,7 +247,7 @@ std::string no_quorum_text(const status_json& status) {
 std::string http_address(const status_json& status) {
   if (!status.contains("http"))
     return {};
-  const std::string bound = text_of(status, "http");
+  std::string bound = text_of(status, "http");
   const auto all = runtime::parse_ip(runtime::host_of(bound));
   if (!all || !runtime::is_any(all->address))
     return bound;

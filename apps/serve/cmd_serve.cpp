@@ -137,11 +137,12 @@ private:
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { say("notice", text); };
     client_ = std::make_unique<runtime::client>(c);
-    if (!client_->connect()) {
+    const auto error = client_->connect();
+    if (!error) {
       say("notice", "using the node at " + client_->where());
-      return model::done{};
+      return without_own_node();
     }
-    if (names_a_node(o_.at))
+    if (names_a_node(o_.at) || error == std::errc::invalid_argument)
       return failure{client_->text()};
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
@@ -160,6 +161,31 @@ private:
     client_ = std::make_unique<runtime::client>(c);
     if (client_->connect())
       return failure{client_->text()};
+    return model::done{};
+  }
+
+  /// Refuses keys that the node would not ask for, and names other options without
+  /// effect.
+  model::status without_own_node() {
+    if (!o_.http.api_keys.empty())
+      return failure{"--api-keys: the node at " + client_->where()
+                     + " answers clients, by its own settings: give this to "
+                       "`shoal node`"};
+    std::string unused;
+    const auto add = [&](const char* option, bool given) {
+      if (given)
+        unused += (unused.empty() ? "" : ", ") + std::string(option);
+    };
+    add("--http", !o_.http.listen.empty());
+    add("--http-cors", !o_.http.cors.empty());
+    add("--http-jobs", o_.http.jobs);
+    add("--metrics-compat", !o_.http.metrics_compat.empty());
+    add("--join", !o_.join.empty());
+    add("--threads", o_.threads != 0);
+    if (!unused.empty())
+      say("notice", unused
+                      + ": without effect, as a node runs here, which has "
+                        "its own settings");
     return model::done{};
   }
 

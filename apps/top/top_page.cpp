@@ -227,7 +227,7 @@ page_of(const top_state& state, top_choice& choice, int columns, int rows) {
   choice.scrolled = std::clamp(choice.scrolled, 0,
                                std::max(int(body.size()) - out.table_rows, 0));
   for (int i = 0; i < out.table_rows; ++i) {
-    const auto at = std::size_t(choice.scrolled + i);
+    const auto at = std::size_t(choice.scrolled) + std::size_t(i);
     out.lines.push_back(at < body.size() ? std::move(body[at]) : text_line{});
   }
   std::vector<span_of_text> keys{{"q end"},

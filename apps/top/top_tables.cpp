@@ -411,6 +411,7 @@ std::vector<span_of_text> totals_of(const top_status& s) {
   std::map<std::string, int> peers{{"active", 0}};
   for (const json& p : s.is["peers"])
     ++peers[text(p, "state")];
+  out.reserve(peers.size());
   for (const auto& [state, n] : peers)
     out.push_back({std::to_string(n) + " " + (state == "active" ? "up" : state),
                    state == "active" ? tone::plain : tone_of_state(state)});

@@ -154,11 +154,12 @@ private:
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { out_->say("notice", text); };
     client_ = std::make_unique<runtime::client>(c);
-    if (!client_->connect()) {
+    const auto error = client_->connect();
+    if (!error) {
       out_->say("notice", "using the node at " + client_->where());
       return model::done{};
     }
-    if (names_a_node(o_.at))
+    if (names_a_node(o_.at) || error == std::errc::invalid_argument)
       return failure{client_->text()};
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};

@@ -93,6 +93,7 @@ static std::string note_of(const fs::path& out, const std::string& job) {
 
 fs::path kept_for(const fs::path& out, const std::vector<std::string>& jobs) {
   std::vector<std::string> mine;
+  mine.reserve(jobs.size());
   for (const std::string& job : jobs)
     mine.push_back(note_of(out, job));
   fs::path found;

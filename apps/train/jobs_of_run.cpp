@@ -2,6 +2,7 @@
 // checkpoints in their logs.
 #include "apps/train/jobs_of_run.hpp"
 
+#include "apps/remote/last_checkpoint.hpp"
 #include "apps/remote/remote.hpp"
 
 #include <algorithm>
@@ -54,8 +55,10 @@ nothing_newer(runtime::client& client, const status_json& status,
                             + " of this run is under way: " + attach
                             + " goes on watching it, `"
                             + command_line("cancel " + id, at) + "` ends it"};
-    const std::uint64_t step =
+    std::uint64_t step =
       newest_checkpoint(client, std::stoull(id, nullptr, 16));
+    if (const auto missed = last_elsewhere(status, id, at))
+      step = std::max(step, missed->step);
     if (step > folder.step && id != folder.jobs.back())
       apart.push_back("the run in " + folder.out.string()
                       + " has gone on without the steps of job " + id

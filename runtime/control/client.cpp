@@ -318,17 +318,15 @@ client::client(client_config config)
 client::~client() = default;
 
 std::error_code client::connect() {
+  // With a node here it is needed only once that is lost.
+  if (const std::string why = named_key_fault(impl_->config_); !why.empty())
+    return impl_->fail(make_error_code(std::errc::invalid_argument), why);
   if (auto error = impl_->connect(false))
     return error;
   // A node that has too many clients says so to the first question.
   const auto error = impl_->learn();
   if (error == errc::timed_out)
-    impl_->text_ =
-      "the node at " + impl_->where_ + " has not answered for "
-      + std::to_string(
-        std::chrono::ceil<std::chrono::seconds>(impl_->config_.timeout).count())
-      + " s: its process is stopped or overloaded; continue it (kill -CONT), "
-        "or end it and start it again";
+    impl_->text_ = silent_node_text(impl_->where_, impl_->config_.timeout);
   return error == errc::refused ? error : std::error_code{};
 }
 

@@ -77,7 +77,8 @@ public:
   explicit client(client_config config);
   ~client();
 
-  /// Connects to the first node that answers. errc::no_node if none does. Where
+  /// Connects to the first node that answers. errc::no_node if none does,
+  /// std::errc::invalid_argument if the named key file cannot be used. Where
   /// a node takes the connection and then says nothing, the next call fails.
   [[nodiscard]] std::error_code connect();
 

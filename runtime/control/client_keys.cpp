@@ -50,4 +50,8 @@ client_keys keys_for(const client_config& config) {
   return out;
 }
 
+std::string named_key_fault(const client_config& config) {
+  return config.cluster_key_file.empty() ? std::string() : keys_for(config).why;
+}
+
 } // namespace shoal::runtime

@@ -25,4 +25,7 @@ struct client_keys {
 /// Makes none, since nobody would know a new key.
 client_keys keys_for(const client_config& config);
 
+/// Why the key file that the user has named cannot be used; "": it can, or none is.
+std::string named_key_fault(const client_config& config);
+
 } // namespace shoal::runtime

@@ -86,4 +86,13 @@ std::string no_node_text(const client_config& config, const failed_ways& ways) {
          + "`";
 }
 
+std::string
+silent_node_text(const std::string& where, std::chrono::milliseconds waited) {
+  return "the node at " + where + " has not answered for "
+         + std::to_string(
+           std::chrono::ceil<std::chrono::seconds>(waited).count())
+         + " s: its process is stopped or overloaded; continue it (kill "
+           "-CONT), or end it and start it again";
+}
+
 } // namespace shoal::runtime

@@ -47,4 +47,8 @@ inline constexpr const char* may_have_job_text =
 /// The text for the user: "no node answers in DIR: start one with ...".
 std::string no_node_text(const client_config& config, const failed_ways& ways);
 
+/// A node takes connections and does not answer.
+std::string
+silent_node_text(const std::string& where, std::chrono::milliseconds waited);
+
 } // namespace shoal::runtime

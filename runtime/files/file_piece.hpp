@@ -48,7 +48,7 @@ public:
   explicit file_piece(std::span<const std::byte> memory)
     : memory_(memory), bytes_(memory.size()) {}
   /// A whole file.
-  explicit file_piece(std::shared_ptr<const input_file> file)
+  explicit file_piece(const std::shared_ptr<const input_file>& file)
     : file_piece(file, 0, file->bytes()) {}
   /// @pre the part lies in the file as it was opened
   file_piece(std::shared_ptr<const input_file> file, std::uint64_t first,

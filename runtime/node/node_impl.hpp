@@ -219,7 +219,7 @@ private:
                     const std::vector<core::peer_id>& at) override;
   void hung(const std::string& why) override;
   void add_metrics(metric_page& to) const override;
-  void serves(std::vector<core::served_load> models) override;
+  void serves(const std::vector<core::served_load>& models) override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }
 

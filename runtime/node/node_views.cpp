@@ -289,9 +289,9 @@ void node::impl::add_metrics(metric_page& to) const {
 }
 
 /// The gateway's thread.
-void node::impl::serves(std::vector<core::served_load> models) {
+void node::impl::serves(const std::vector<core::served_load>& models) {
   std::lock_guard lock(mutex_);
-  serving_ = std::move(models);
+  serving_ = models;
 }
 
 std::string node::impl::describe(core::job_id job) const {

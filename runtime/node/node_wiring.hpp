@@ -88,7 +88,7 @@ public:
   virtual void offer_disk(std::uint64_t /*bytes*/, bool /*refused*/) {}
   virtual void hung(const std::string& why) = 0;
   virtual void add_metrics(metric_page& /*to*/) const {}
-  virtual void serves(std::vector<core::served_load> /*models*/) {}
+  virtual void serves(const std::vector<core::served_load>& /*models*/) {}
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
   /// The operations by which the actors of an island train.
@@ -197,8 +197,8 @@ public:
   }
   void hung(const std::string& why) override { host_.hung(why); }
   void add_metrics(metric_page& to) const override { host_.add_metrics(to); }
-  void serves(std::vector<core::served_load> models) override {
-    host_.serves(std::move(models));
+  void serves(const std::vector<core::served_load>& models) override {
+    host_.serves(models);
   }
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,

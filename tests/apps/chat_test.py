@@ -428,6 +428,12 @@ class Served(Serving):
                      "--detach")
         self.refuse(1, "serve", "tiny", "--name", "first", names=[
             "there is no folder tiny here", "serves a model"])
+        self.refuse(1, "serve", "m", "--as", "kept", "--api-keys", "keys",
+                    "--name", "first", "--detach", names=["--api-keys", "`shoal node`"])
+        self.assertIn("--http, --threads: without effect", self.succeed(
+            "serve", "m", "--as", "other", "--http", "off", "--threads", 1,
+            "--name", "first", "--detach"))
+        self.succeed("cancel", "other", "--name", "first")
         for model in ("tiny",), ():
             done = self.chat("The cod", *model, *flags)
             self.assertEqual((done.returncode, done.stderr), (0, b""), done)

@@ -243,6 +243,11 @@ class Others(World):
             said = "\n".join(waits.said())
             self.assertRegex(said, "does not run|ended before|stopped while")
         self.assertFalse((self.folder / "unborn").exists())
+        # With a node here the key is needed only once that is lost.
+        for command in (["status"], ["train", self.tiny_run(), "--data",
+                                     self.write_text_files(), "--out", "unborn"]):
+            self.refuse(1, *command, "--cluster-key", "nokey", "--name", stays,
+                        names=["nokey"])
 
     def force_asks_first(self, stays, dies):
         force = ["recover", "--force", "--name", stays]

@@ -1,0 +1,23 @@
+// apps/remote/last_checkpoint.hpp -- the checkpoint of a job that ended while the
+// asked node was away.
+//
+// Threads: one. Blocks: it asks each peer until one knows.
+#pragma once
+
+#include "apps/common/commands.hpp"
+#include "apps/remote/status_json.hpp"
+#include "runtime/jobs/job_log.hpp"
+
+#include <optional>
+#include <string>
+
+namespace shoal::apps {
+
+/// The checkpoint with which an ended job ended, from the first peer that knows
+/// it, if the asked node has not heard of it: it was away then.
+/// @param status of that node
+std::optional<runtime::job_event>
+last_elsewhere(const status_json& status, const std::string& id,
+               const node_address& at);
+
+} // namespace shoal::apps
