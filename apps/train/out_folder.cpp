@@ -376,9 +376,15 @@ status out_folder::may_lie_here() const {
   return done{};
 }
 
-/// The run's input, and the working directory of this process, must stay in
-/// place.
+/// The run's input, the working directory of this process, and other runs must stay
+/// in place.
 status out_folder::may_move() const {
+  std::error_code error;
+  for (const auto& in : fs::directory_iterator(real_, error))
+    if (fs::exists(in.path() / record_name, error))
+      return failure{"--overwrite: " + request_.folder.string() + " holds "
+                     + (request_.folder / in.path().filename()).string()
+                     + ", which is a run, too: choose another --out"};
   for (const fs::path path : request_.run.data_paths)
     if (begins() && is_within(without_links(path), real_))
       return failure{"--overwrite: " + request_.folder.string() + " holds "

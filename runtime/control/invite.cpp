@@ -67,8 +67,8 @@ redeem(const invite_token& token, const transport::tls::private_key& identity) {
     why += (why.empty() ? "" : "; ") + reason;
   }
   throw setup_error("the join token was not accepted: " + why
-                    + " (a token also ends with a revocation; ask for a new "
-                      "one)");
+                    + " (a token also ends with a revocation, and when all "
+                      "nodes of its shoal have left; ask for a new one)");
 }
 
 } // namespace shoal::runtime

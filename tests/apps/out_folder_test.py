@@ -180,6 +180,13 @@ class OutFolder(World):
                  if e["event"] == "step"]
         self.assertEqual(steps, [1, 2, 3, 4, 5])
         self.assertEqual(len(list((self.folder / "out/tb").iterdir())), 1)
+        # Not one around it: others may be written there, or be missed.
+        (self.folder / "around").mkdir()
+        (self.folder / "around/metrics.jsonl").write_text("")
+        (self.folder / "out").rename(self.folder / "around/first")
+        self.leaves("around", 1, *self.arguments("around", "--overwrite"),
+                    names=["around holds around/first", "another --out"])
+        (self.folder / "around/first").rename(self.folder / "out")
         self.succeed(*first, "--overwrite")
         self.assertTrue((self.folder / "out.old-2").exists())
         for folder in ("out", "out.old-1", "out.old-2"):
