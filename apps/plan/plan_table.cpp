@@ -193,13 +193,16 @@ const json_table<whole_plan>& whole_table() {
     {"measured_mflops", "whole number", "MFLOP/s", "that is, in all",
      [](p v) { return json(v.follows.mflops); }},
     {"copies", "whole number", "",
-     "peers that may die at once without losing a step",
+     "peers that may die at once without losing a step, or at most copy_every "
+     "steps if that is more than 1",
      [](p v) {
        return json(v.job ? core::holdings(v.is.island())
                                .least_copies(core::part_table(v.job->blocks))
                              - 1
                          : 0);
      }},
+    {"copy_every", "whole number", "steps", "between copies of the state",
+     [](p v) { return json(v.is.island().copy_every); }},
     {"wanted_copies", "whole number", "", "fault_tolerance.copies",
      [](p v) { return json(v.job ? v.job->want_copies : 0); }},
     {"unheld", "list of objects", "", "wishes that the plan does not fulfil",
@@ -470,12 +473,19 @@ std::string plan_table(const planned_run& p) {
     job ? core::holdings(p.island()).least_copies(core::part_table(job->blocks))
             - 1
         : 0;
-  out += copies == 0
-           ? wrapped("the state is on one peer each: a death costs the steps "
-                     "since the last checkpoint")
-           : wrapped(text("the state is in memory on %u peers: %u may die at "
-                          "once without losing a step",
-                          copies + 1, copies));
+  const std::uint32_t every = p.island().copy_every;
+  out +=
+    copies == 0
+      ? wrapped("the state is on one peer each: a death costs the steps "
+                "since the last checkpoint")
+    : every > 1
+      ? wrapped(text("the state is in memory on %u peers, copied every %u "
+                     "steps, as the network is slow for steps this short: "
+                     "%u may die at once, and up to %u steps are run again",
+                     copies + 1, every, copies, every))
+      : wrapped(text("the state is in memory on %u peers: %u may die at "
+                     "once without losing a step",
+                     copies + 1, copies));
   return out + reasons(p) + "\n" + table(p).rows() + "\n" + memory_rows(p);
 }
 

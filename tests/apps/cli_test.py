@@ -470,6 +470,23 @@ class Cli(World):
                           "tflops = 0.05\nmemory_gib = 4\n")
         self.plan(run, "--data", "nowhere", "--view", view)
 
+    def test_plan_says_what_a_death_costs_on_a_slow_network(self):
+        for latency, rate, every in ((1, 100, 1), (5000, 0.005, 2)):
+            view = self.write("slow.toml", f"""[[members]]
+                count = 3
+                tflops = 0.05
+                memory_gib = 4
+                networks = [{{latency_us = {latency}, gb_per_s = {rate}, name = "x"}}]
+                """)
+            words = [self.tiny_run(), "--view", view,
+                     "--parallelism.data_parallel_replicate_degree", 1]
+            found = json.loads(self.plan(*words, "--json"))
+            self.assertEqual(found["copies"], 1)
+            self.assertEqual(min(found["copy_every"], 2), every)
+            said = " ".join(self.plan(*words).split())
+            self.assertIn("without losing a step" if every == 1 else
+                          f"up to {found['copy_every']} steps are run again", said)
+
     def test_a_run_without_a_file_is_small(self):
         found = json.loads(self.plan("--json"))
         self.assertLess(found["parameters"], 10_000_000)
