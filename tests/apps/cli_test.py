@@ -473,9 +473,7 @@ class Cli(World):
     def test_plan_says_what_a_death_costs_on_a_slow_network(self):
         for latency, rate, every in ((1, 100, 1), (5000, 0.005, 2)):
             view = self.write("slow.toml", f"""[[members]]
-                count = 3
-                tflops = 0.05
-                memory_gib = 4
+                count = 3\ntflops = 0.05\nmemory_gib = 4
                 networks = [{{latency_us = {latency}, gb_per_s = {rate}, name = "x"}}]
                 """)
             words = [self.tiny_run(), "--view", view,
