@@ -91,8 +91,8 @@ look look_at(const blob_set& set, runtime::store& blobs) {
       return missing.empty() ? look_at_unusable(d, blobs)
                              : look{missing.front(), {}};
   }
-  for (const core::blob_digest& d : set.carried)
-    if (const look l = look_at_some(d, blobs, carried_on); l.missing || l.wrong)
+  for (const core::blob_digest& d : set.texts)
+    if (const look l = look_at_some(d, blobs, of_text); l.missing || l.wrong)
       return l;
   for (const core::blob_digest& d : set.weights) {
     const look l = look_at_some(

@@ -46,8 +46,8 @@ struct blob_set {
     core::part_set parts;
   };
   std::vector<share> shares;
-  /// The files of a manifest that training does not change.
-  std::vector<core::blob_digest> carried;
+  /// The files of a manifest that are read with a model's text.
+  std::vector<core::blob_digest> texts;
   /// The first peer to ask, by blob or by the name of a manifest's file.
   std::map<core::blob_digest, core::peer_id> first;
   std::map<std::string, core::peer_id> first_by_name;

@@ -42,6 +42,10 @@ bool carried_on(const std::string& name) {
   return std::ranges::find(carried_names, name) != std::end(carried_names);
 }
 
+bool of_text(const std::string& name) {
+  return carried_on(name) || name == "config.json";
+}
+
 bool without_tokenizer(const std::string& name) {
   return name == "generation_config.json";
 }

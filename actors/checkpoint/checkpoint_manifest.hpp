@@ -62,6 +62,8 @@ inline constexpr const char* carried_names[] = {"tokenizer.json",
                                                 "chat_template.jinja",
                                                 "generation_config.json"};
 bool carried_on(const std::string& name);
+/// Whether a file is read with a model's text: those and config.json.
+bool of_text(const std::string& name);
 /// Whether a file also belongs to a model that was given another tokenizer.
 bool without_tokenizer(const std::string& name);
 

@@ -126,7 +126,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
   std::vector<core::peer_id> holders = config.plan->holds.participants();
   if (const core::blob_digest& from = config.world->origin;
       from != core::blob_digest{}) {
-    set->carried.push_back(from);
+    set->texts.push_back(from);
     for (const core::member_id& keeper : config.plan->where.keepers)
       if (std::ranges::find(holders, keeper.peer) == holders.end())
         holders.push_back(keeper.peer);

@@ -156,7 +156,7 @@ void served_model::fetch_text(runtime::context& node,
                               std::vector<core::peer_id> holders,
                               const poster& post, std::function<void()> done) {
   blob_set set;
-  set.carried.push_back(entry_.origin);
+  set.texts.push_back(entry_.origin);
   auto then = [this, node = &node, post,
                done = std::move(done)](std::error_code error) {
     if (error)

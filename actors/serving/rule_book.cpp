@@ -146,7 +146,7 @@ void read_fetched(const model_tokens& of, weights_owner& owner,
 void fetch_and_read(const model_tokens& of, weights_owner& owner,
                     const poster& post, const told& done) {
   blob_set set;
-  set.carried.push_back(of.manifest);
+  set.texts.push_back(of.manifest);
   fetch_all(*of.node, std::move(set), owner.members(),
             [of, &owner, post, done](std::error_code error) {
               post([of, &owner, post, done, error] {

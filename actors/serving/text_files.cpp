@@ -25,7 +25,7 @@ put_text_files(const core::blob_digest& manifest, runtime::store& from,
   ignored = runtime::make_folder_below(data_dir, folder);
   model::status out = model::done{};
   for (const manifest_file& f : listed->files) {
-    if (!carried_on(f.name) && f.name != "config.json")
+    if (!of_text(f.name))
       continue;
     std::error_code error;
     const auto blob = from.read(f.digest, error);

@@ -21,7 +21,7 @@ class store;
 namespace shoal::actors {
 
 /// Writes the small files of a model, as far as they are here, into a folder, which is
-/// emptied before. config.json may come later than those of the text.
+/// emptied before.
 model::status
 put_text_files(const core::blob_digest& manifest, runtime::store& from,
                const std::filesystem::path& data_dir,
