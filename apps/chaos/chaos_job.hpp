@@ -27,8 +27,8 @@ public:
   /// Submits. @param text the corpus, serialised
   chaos_job(const std::filesystem::path& data_dir, core::job_entry entry,
             const std::vector<std::byte>& text);
-  ~chaos_job()
-    override; ///< stops following; some node must run, or it takes patience
+  /// Stops following; some node must run, or it takes patience.
+  ~chaos_job() override;
   chaos_job(const chaos_job&) = delete;
   chaos_job& operator=(const chaos_job&) = delete;
 

@@ -149,8 +149,8 @@ model_submission::find_followed(runtime::client& client) {
   const auto status = status_of(client);
   if (!status)
     return status.why();
-  status_json trained =
-    *status; // a model that is served may have its job's name
+  // A model that is served may have its job's name.
+  status_json trained = *status;
   std::erase_if(
     trained["jobs"].get_ref<status_json::array_t&>(),
     [](const status_json& j) { return text_of(j, "kind") != "train"; });

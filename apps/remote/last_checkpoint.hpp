@@ -1,7 +1,9 @@
 // apps/remote/last_checkpoint.hpp -- the checkpoint of a job that ended while the
 // asked node was away.
 //
-// Threads: one. Blocks: it asks each peer until one knows.
+// Threads: one. Blocks: it asks each peer until one knows, 10 s at most each
+//          (client_config::timeout). Errors: none; a peer that does not answer is
+//          passed over.
 #pragma once
 
 #include "apps/common/commands.hpp"

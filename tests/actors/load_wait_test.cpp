@@ -1,12 +1,11 @@
 // tests/actors/load_wait_test.cpp -- a stage that cannot be loaded says why.
 #include "actors/serving/file_keeper.hpp"
 #include "actors/serving/served_weights.hpp"
-#include "kernels/backend.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/model/units.hpp"
-#include "runtime/work/device_queue.hpp"
 #include "support/folder.hpp"
+#include "tests/actors/inline_queue.hpp"
 #include "tests/actors/small_store.hpp"
 #include "tests/actors/still_context.hpp"
 
@@ -24,17 +23,6 @@ namespace {
 
 const core::peer_id me{1}, other{2};
 constexpr core::job_id job = 5;
-
-struct inline_queue final : runtime::device_queue {
-  void submit_pass(segments run, std::function<void()> done, label) override {
-    while (run && run(*unused)) {
-    }
-    if (done)
-      done();
-  }
-  void close() override {}
-  std::unique_ptr<kernels::backend> unused = kernels::make_reference_backend();
-};
 
 /// A peer with a stage of a model none of whose files can come.
 struct peer final : test::still_context, weights_owner {
@@ -61,7 +49,7 @@ struct peer final : test::still_context, weights_owner {
 
   test::folder home;
   test::small_store store{home.path / "blobs"};
-  inline_queue work;
+  test::inline_queue work;
   std::error_code error = std::make_error_code(std::errc::no_space_on_device);
   std::vector<std::string> said_here, waits;
   std::deque<std::function<void()>> later;
