@@ -141,12 +141,20 @@ class Storm:
         self.follow(end)
         while self.waiting:
             self.follow(time.monotonic() + 0.1)
-        self.watch.past(end, 1, DEADLINE_S)
+        self.complete(max(end, self.kills[-1]))
         last = self.watch.numbers[-1]
-        self.watch.fill(self.cluster)
         tokens, times = self.watch.tokens, self.watch.times
         return (tokens[last - 1] - tokens[first - 1], sorted(self.changes),
                 times[last - 1])
+
+    def complete(self, end):
+        """Follows the run until a step after that time, and fills the gaps. A
+        node that was away tells of steps later than they were."""
+        while True:
+            self.watch.past(end, 1, DEADLINE_S)
+            self.watch.fill(self.cluster)
+            if self.watch.times[-1] > end:
+                return
 
     def speed(self, count):
         """Of `count` peers. Fewer than were measured, since one was not back
