@@ -208,11 +208,10 @@ private:
         return openai::invalid_request("prompt: " + tokens.message(), "prompt");
       ids = *std::move(tokens);
     }
-    std::vector<std::string> pieces;
-    pieces.reserve(ids.size());
-    for (const core::token_id id : ids)
-      pieces.push_back(model.text->tokenizer->piece(id));
-    return openai::tokenize_json(asked, ids, pieces, model.config.context);
+    return openai::tokenize_json(
+      asked, ids,
+      [&model](core::token_id id) { return model.text->tokenizer->piece(id); },
+      model.config.context);
   }
 
   static std::string

@@ -1,7 +1,6 @@
 // runtime/openai/token_requests.cpp -- bodies and answers around tokens.
 #include "runtime/openai/token_requests.hpp"
 
-#include "runtime/core/assert.hpp"
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/openai/completion_response.hpp"
 #include "runtime/openai/request_fields.hpp"
@@ -109,25 +108,25 @@ json piece_json(const std::string& bytes) {
 
 std::string tokenize_json(const tokenize_request& asked,
                           const std::vector<token_id>& tokens,
-                          const std::vector<std::string>& pieces,
-                          std::uint64_t max_model_len) {
-  SHOAL_ASSERT(pieces.size() == tokens.size());
-  json object{{"count", tokens.size()},
-              {"max_model_len", max_model_len},
-              {"tokens", tokens},
-              {"token_strs", nullptr}};
-  if (asked.with_pieces) {
-    object["tokens"] = json::array();
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      object["tokens"].push_back(
-        json{{"id", tokens[i]}, {"piece", piece_json(pieces[i])}});
-  }
-  if (asked.return_token_strs) {
-    object["token_strs"] = json::array();
-    for (const std::string& bytes : pieces)
-      object["token_strs"].push_back(token_text(bytes));
-  }
-  return model::json_text(object);
+                          const piece_of& piece, std::uint64_t max_model_len) {
+  const auto list = [&tokens](const auto& one) {
+    std::string out = "[";
+    for (const token_id id : tokens)
+      out += (out.size() > 1 ? "," : "") + one(id);
+    return out + "]";
+  };
+  const auto number = [](token_id id) { return std::to_string(id); };
+  const auto with_piece = [&piece](token_id id) {
+    return model::json_text(json{{"id", id}, {"piece", piece_json(piece(id))}});
+  };
+  const auto text = [&piece](token_id id) {
+    return model::json_text(json(token_text(piece(id))));
+  };
+  return "{\"count\":" + std::to_string(tokens.size()) + ",\"max_model_len\":"
+         + std::to_string(max_model_len) + ",\"tokens\":"
+         + (asked.with_pieces ? list(with_piece) : list(number))
+         + ",\"token_strs\":" + (asked.return_token_strs ? list(text) : "null")
+         + "}";
 }
 
 std::string detokenize_json(const std::string& text) {

@@ -19,6 +19,7 @@
 
 #include "runtime/openai/chat_request.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,11 +55,13 @@ parse_detokenize(std::string_view body, const chat_limits& limits = {});
 std::variant<template_request, api_error>
 parse_apply_template(std::string_view body, const chat_limits& limits = {});
 
-/// @param pieces the bytes of each token, as logprobs have them
+/// The bytes of a token, as logprobs have them.
+using piece_of = std::function<std::string(token_id)>;
+
+/// Written as it is made, since a text may have millions of tokens.
 std::string tokenize_json(const tokenize_request& asked,
                           const std::vector<token_id>& tokens,
-                          const std::vector<std::string>& pieces,
-                          std::uint64_t max_model_len);
+                          const piece_of& piece, std::uint64_t max_model_len);
 std::string detokenize_json(const std::string& text);
 std::string apply_template_json(const std::string& text);
 

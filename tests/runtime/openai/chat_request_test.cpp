@@ -217,7 +217,9 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
 BOOST_AUTO_TEST_CASE(tokens_are_told_with_their_bytes_if_asked_for) {
   tokenize_request asked;
   const std::vector<token_id> ids{5, 6};
-  const std::vector<std::string> pieces{" a", "\xe2"};
+  const auto pieces = [](token_id id) -> std::string {
+    return id == 5 ? " a" : "\xe2";
+  };
   BOOST_TEST(tokenize_json(asked, ids, pieces, 9)
              == R"({"count":2,"max_model_len":9,"tokens":[5,6],)"
                 R"("token_strs":null})");
