@@ -64,6 +64,8 @@ private:
   enum class kind { none, reasoning, message, call };
   /// Tokens with their alternatives that a stream's last events repeat.
   static constexpr std::size_t kept_max = 4096;
+  /// Tokens that may yet be the beginning of a message.
+  static constexpr std::size_t held_max = 64;
 
   const char* status() const { return cut_ ? "incomplete" : "completed"; }
 
@@ -73,13 +75,11 @@ private:
       text_ += news.reasoning;
       tell_part("response.reasoning_text.delta", {{"delta", news.reasoning}});
     }
-    if (news.logprobs && (open_ == kind::message || !news.text.empty()))
-      for (json& token : token_list(*news.logprobs))
-        untold_.push_back(std::move(token));
-    // Parts of a character wait for its text; the token that ends one has none.
+    hold(news);
+    // The token that ends a text has none.
     if (!news.text.empty()
         || (news.finish != finish_reason::none && open_ == kind::message
-            && !untold_.empty())) {
+            && news.calls.empty() && !untold_.empty())) {
       open(kind::message);
       json tokens = std::exchange(untold_, json::array());
       text_ += news.text;
@@ -87,6 +87,8 @@ private:
       tell_part("response.output_text.delta",
                 {{"delta", news.text}, {"logprobs", std::move(tokens)}});
     }
+    if (!news.calls.empty() || !news.reasoning.empty())
+      untold_ = json::array(); // they were the tokens of these
     for (const tool_call& c : news.calls) {
       if (open_ != kind::call || !c.name.empty()) {
         close("completed");
@@ -104,6 +106,34 @@ private:
     if (open_ == kind::none)
       open(kind::message); // an empty one
     close(status());
+  }
+
+  /// Parts of a character, and what may begin a call, wait for the text that they
+  /// make. Where a message begins, those before it made none.
+  void hold(const completion_choice& news) {
+    json own = news.logprobs ? token_list(*news.logprobs) : json::array();
+    if (open_ != kind::message) {
+      std::size_t least = untold_.size();
+      const std::size_t has = bytes_of(own, 0);
+      while (least > 0 && has + bytes_of(untold_, least) < news.text.size())
+        --least;
+      if (!news.text.empty())
+        untold_.erase(untold_.begin(), untold_.begin() + std::ptrdiff_t(least));
+      else if (untold_.size() > held_max)
+        untold_.erase(untold_.begin(),
+                      untold_.end() - std::ptrdiff_t(held_max));
+    }
+    for (json& token : own)
+      untold_.push_back(std::move(token));
+  }
+
+  static std::size_t bytes_of(const json& tokens, std::size_t first) {
+    std::size_t out = 0;
+    for (std::size_t i = first; i < tokens.size(); ++i)
+      if (const auto bytes = tokens[i].find("bytes");
+          bytes != tokens[i].end() && bytes->is_array())
+        out += bytes->size();
+    return out;
   }
 
   /// The last events of a stream have all of them again, up to a limit: an event

@@ -319,6 +319,38 @@ BOOST_AUTO_TEST_CASE(tokens_without_text_of_their_own_are_told) {
   BOOST_TEST(output[0]["content"][0]["logprobs"].size() == 4u);
 }
 
+/// Before a message there may be white space that is left out, and parts of its
+/// first character; and a call has tokens, too.
+BOOST_AUTO_TEST_CASE(a_message_has_the_tokens_of_its_text) {
+  const auto writer = make_writer(good(with(R"("stream":true)")));
+  writer->set_head({"7", 5, "m", "", true});
+  const auto told_of = [&](std::string text, std::string bytes,
+                           std::vector<tool_call> calls = {}) {
+    completion_choice c;
+    c.text = std::move(text);
+    c.calls = std::move(calls);
+    c.logprobs =
+      logprobs{{listed_token{std::move(bytes)}}, {-0.5f}, {std::nullopt}, {0}};
+    return writer->event(c, {}, 0);
+  };
+  std::string text = told_of("", "\n");
+  text += told_of("", "\xc3");
+  text += told_of("\u00e9", "\xa9");
+  text += told_of("", "<tool_call>");
+  text += told_of("", "{}", {{0, "id", "f", "{}"}});
+  text += told_of("", "</tool_call>");
+  text += told_of("b", "b");
+  text += writer->end({}, 0);
+  const events told(text);
+  std::vector<std::string> each;
+  for (const json& event : told.all)
+    if (event["type"] == "response.output_text.delta")
+      for (const json& token : event["logprobs"])
+        each.push_back(token["token"]);
+  BOOST_TEST(
+    (each == std::vector<std::string>{"bytes:\\xc3", "bytes:\\xa9", "b"}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::openai
