@@ -35,11 +35,19 @@ token_places::token_places(const tokenizer* by, std::size_t at)
   : by_(by), text_(by), count_(at) {
 }
 
+/// The space that decoders take from a text's first token is text, too.
+bool token_places::has_text(token_id id) const {
+  return !by_->piece(id, false).empty()
+         && !(by_->file() && by_->file()->is_special(id));
+}
+
 void token_places::after(std::span<const token_id> prompt) {
-  const std::size_t at = count_;
-  for (const token_id id : prompt)
-    push(id);
-  count_ = at;
+  if (!by_ || !by_->file()) // each byte is for itself
+    return;
+  for (const token_id id : prompt) {
+    first_ = first_ && !has_text(id);
+    (void)text_.push(id);
+  }
 }
 
 std::size_t token_places::push(token_id id, bool told) {
@@ -50,7 +58,7 @@ std::size_t token_places::push(token_id id, bool told) {
   std::size_t grown = characters(text_.push(id));
   if (special && told && grown == 0)
     grown = characters(own);
-  first_ = first_ && (special || own.empty());
+  first_ = first_ && !has_text(id);
   // What it releases of earlier tokens is before it.
   const std::size_t begun =
     goes_on_with_a_character(own) ? grown : std::min(grown, characters(own));

@@ -31,6 +31,8 @@ public:
   bool first() const noexcept { return first_; }
 
 private:
+  bool has_text(token_id id) const;
+
   const tokenizer* by_;
   text_decoder text_;
   std::size_t count_;

@@ -70,7 +70,7 @@ BOOST_DATA_TEST_CASE(a_token_begins_where_its_first_character_does,
       if (by.file()->is_special(id))
         continue;
       all += by.piece(id, first);
-      first = first && by.piece(id, first).empty();
+      first = first && by.piece(id).empty();
     }
     if (all != by.file()->decode(*ids))
       continue; // its decoder looks at more than a token
@@ -101,6 +101,28 @@ BOOST_AUTO_TEST_CASE(the_piece_of_a_special_token_is_its_text) {
   const shoal::model::tokenizer bytes;
   BOOST_TEST(bytes.piece(0xe2) == "\xe2");
   BOOST_TEST(bytes.piece(256) == "");
+}
+
+/// Its decoder takes one space from the beginning of a text.
+BOOST_AUTO_TEST_CASE(a_space_that_is_left_out_is_a_text_s_first_token) {
+  const shoal::model::tokenizer by(golden_tokenizer("llama2"));
+  shoal::model::token_places places(&by);
+  const auto space = *by.file()->id_of("\u2581");
+  const auto the = *by.file()->id_of("\u2581the");
+  const std::vector<token_id> ids{space, the, the};
+  BOOST_TEST(by.file()->decode(ids) == " the the");
+  BOOST_TEST(places.push(space) == 0u);
+  BOOST_TEST(places.push(the) == 0u);
+  BOOST_TEST(places.push(the) == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(bytes_do_not_go_on_with_the_prompt_s_last_character) {
+  const shoal::model::tokenizer bytes;
+  shoal::model::token_places places(&bytes);
+  places.after(std::vector<token_id>{0xe2});
+  BOOST_TEST(places.push(0x96) == 0u);
+  BOOST_TEST(places.push(0x81) == 1u);
+  BOOST_TEST(places.push('a') == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_character_comes_when_its_last_byte_does) {
