@@ -66,17 +66,19 @@ void completion::make_choices() {
   choices_.clear();
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
+    model::token_text text(by_.get(), request_.stop, request_.min_tokens);
+    std::optional<model::token_places> places;
+    if (request_.logprobs)
+      places.emplace(by_.get(), request_.echo ? openai::characters(p.text) : 0);
+    if (!ruled_) { // else its rule judges its first token as a text's first
+      text.after(p.ids);
+      if (places)
+        places->after(p.ids);
+    }
     for (std::uint32_t i = 0; i < request_.generated(); ++i) {
-      model::token_text text(by_.get(), request_.stop, request_.min_tokens);
-      if (!ruled_) // else its rule judges its first token as a text's first
-        text.after(p.ids);
-      choice& c = choices_.emplace_back(std::move(text));
-      if (request_.logprobs) {
-        c.places.emplace(by_.get(),
-                         request_.echo ? openai::characters(p.text) : 0);
-        if (!ruled_)
-          c.places->after(p.ids);
-      }
+      choice& c = choices_.emplace_back(text);
+      if (places)
+        c.places.emplace(*places);
       if (chat_)
         c.parser.emplace(format_, seed_ + i);
       if (request_.echo)

@@ -365,6 +365,10 @@ decode_stream::decode_stream(hf_tokenizer tokenizer, bool skip_special)
 }
 decode_stream::~decode_stream() = default;
 decode_stream::decode_stream(decode_stream&&) noexcept = default;
+decode_stream::decode_stream(const decode_stream& of)
+  : tokenizer_(of.tokenizer_), skip_special_(of.skip_special_),
+    state_(std::make_unique<state>(*of.state_)) {
+}
 
 std::string decode_stream::push(token_id id) {
   const std::string* text = text_of(*tokenizer_.parts_, id, skip_special_);

@@ -118,6 +118,7 @@ class decode_stream {
 public:
   explicit decode_stream(hf_tokenizer tokenizer, bool skip_special = true);
   ~decode_stream();
+  decode_stream(const decode_stream&); ///< goes on from there by itself
   decode_stream(decode_stream&&) noexcept;
 
   std::string push(token_id id);
