@@ -215,6 +215,8 @@ def nobody_comes_back(options, how):
             done = cluster.run(["recover", "run", "--data-dir",
                                 str(cluster.mine)], there.number)
             assert done.returncode == 0, done.stderr
+            assert "It had said: waiting for the checkpoint" in done.stdout, (
+                done.stdout)
         else:
             said(watch, "is offered to the job")
         line = said(watch, "resuming at step")
