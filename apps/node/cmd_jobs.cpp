@@ -279,6 +279,14 @@ int force(runtime::client& client, const recover_options& o) {
   return exit_done;
 }
 
+/// What a job says that it waits for; "": nothing.
+std::string said_wait(const json& status, const std::string& job) {
+  for (const json& j : status["jobs"])
+    if (text_of(j, "id") == job && j.contains("waiting"))
+      return text_of(j, "waiting");
+  return {};
+}
+
 /// What a job still waits for after it was told to go on without checkpoints;
 /// "" if nothing stops it.
 std::string waits_for(const json& status, const std::string& job) {
@@ -315,7 +323,7 @@ int run_recover(const recover_options& o) {
   const found_job job = find_job(*status, o.job, which::running);
   if (!job.wrong.empty())
     return fail(job.wrong);
-  const bool waited = !waits_for(*status, job.text).empty();
+  const std::string waited = said_wait(*status, job.text);
   if (client.wait_no_longer(job.id))
     return fail(client.text());
   if (status = status_of(client); !status)
@@ -327,8 +335,11 @@ int run_recover(const recover_options& o) {
                 + why);
   std::cout
     << "job " << job.text
-    << (waited ? " no longer waits for checkpoints of peers that are not here\n"
-               : " waits for no checkpoint: there was nothing to do\n");
+    << (waited.empty()
+          ? " waits for no checkpoint: there was nothing to do\n"
+          : " goes on without checkpoints of peers that are not here. It had "
+            "said: "
+              + waited + "\n");
   return exit_done;
 }
 
@@ -442,7 +453,7 @@ int run_attach(const attach_options& o) {
   if (!o.out.empty())
     f.last = last_elsewhere(*status, job.text, o.at);
   f.keep = run->keep_latest_k;
-  f.at = client_of(o.at);
+  f.at = client_again(o.at);
   f.attach = "`" + command_line("attach " + job.text, o.at, o.out) + "`";
   until_interrupted host(interrupts);
   follower watch(client, out, host, f);

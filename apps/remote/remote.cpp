@@ -28,6 +28,12 @@ runtime::client_config client_of(const node_address& at) {
   return c;
 }
 
+runtime::client_config client_again(const node_address& at) {
+  runtime::client_config c = client_of(at);
+  c.key_was_used = true;
+  return c;
+}
+
 runtime::client_config client_through(const node_address& at) {
   runtime::client_config c = client_of(at);
   if (!at.peers.empty() && at.cluster_key.empty())

@@ -14,7 +14,10 @@ namespace shoal::apps {
 /// The local node's socket, or by TLS the nodes named by --peer.
 runtime::client_config client_of(const node_address& at);
 
-/// The same; without --cluster-key a node of this machine asks those of --peer.
+/// The same, for a command that has connected before.
+runtime::client_config client_again(const node_address& at);
+
+/// The same as client_of(); without --cluster-key a node of this machine asks those of --peer.
 /// @pre the command only asks what is_handed_on() (runtime/wire/client_messages.hpp)
 runtime::client_config client_through(const node_address& at);
 

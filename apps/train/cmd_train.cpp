@@ -59,7 +59,7 @@ public:
                     + command_line("attach JOB", o_.at, o_.out) + "`",
                   exit_usage);
     if (o_.resume) {
-      auto found = resumed_run::find(o_.out, o_.out_named);
+      auto found = resumed_run::find(o_);
       if (!found)
         return fail(found.message());
       resumed_ = *std::move(found);
@@ -367,6 +367,7 @@ private:
       c.data_dir = data_dir_of(o_.at);
     c.addresses = addresses_; // its node may be gone by now
     c.cluster_key_file = o_.at.cluster_key;
+    c.key_was_used = true;
     return stop_job(c, job_, drain);
   }
 
@@ -374,6 +375,7 @@ private:
   bool look_at_stop() {
     if (unheard_)
       return true;
+    say_at_second(); // here, as only this thread may ask where the client is
     const auto now = orderly_stop::clock::now();
     if (interrupts_.seen())
       stop_.ask(now);
@@ -389,7 +391,7 @@ private:
   }
 
   int follow() {
-    say_at_second(false);
+    say_at_second();
     const int code = watch();
     interrupts_.end_first(); // it uses the objects that are destroyed now
     return code;
@@ -427,12 +429,12 @@ private:
   }
   bool gives_up() override { return giving_up_ && interrupts_.seen(); }
 
-  /// Sets the text for a second signal. @param ends  the job is to end
-  void say_at_second(bool ends) {
+  /// Sets the text for a second signal.
+  void say_at_second() {
     const std::string line = core::shown(
       embedded_
         ? stopped_text(out(), resume_line())
-        : unwatched_text(job_text(), ends ? std::string() : cancel_line(""),
+        : unwatched_text(job_text(), to_end_ ? std::string() : cancel_line(""),
                          attach_line()));
     interrupts_.on_second(line);
     if (!embedded_) // the shoal does not need this terminal
@@ -442,7 +444,8 @@ private:
   /// The last checkpoint cannot be written: the next signal ends the trials. If
   /// the first one has ended the run, that is the second one.
   void trying(const fs::path& kept) override {
-    const std::string line = kept_text(kept, out(), finished_);
+    const std::string line =
+      kept_text(kept, out(), finished_, embedded_ ? "" : attach_line());
     giving_up_ = !interrupts_.seen();
     interrupts_.on_first([] {});
     interrupts_.on_second(core::shown(line));
@@ -460,8 +463,6 @@ private:
                 << "\n";
       to_end_ = ask_to_stop(true);
       unheard_ = !to_end_;
-      if (to_end_)
-        say_at_second(true);
     });
     follow_config f;
     f.folder = o_.out;
@@ -471,7 +472,7 @@ private:
       return now;
     };
     f.keep = run_.keep_latest_k;
-    f.at = client_of(o_.at);
+    f.at = client_again(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it
       f.spare_in = runtime::temporary_folder();
@@ -564,8 +565,7 @@ private:
   core::job_id job_ = 0;
   std::optional<tokenizer_files> tokenizer_; ///< trained by this run
   orderly_stop stop_;
-  bool giving_up_ = false; ///< the first signal would give up the last
-                           ///< checkpoint
+  bool giving_up_ = false; ///< the last checkpoint, at the first signal
   std::atomic<bool> unheard_{false};   ///< no node was there to end the job
   std::atomic<bool> to_end_{false};    ///< a node has agreed to end it
   std::vector<std::string> addresses_; ///< of the shoal, when submitted

@@ -22,6 +22,11 @@ namespace fs = std::filesystem;
 using runtime::job_event;
 using runtime::job_event_kind;
 
+/// How to have the steps that the log of the asked node lacks.
+static constexpr const char* by_another =
+  "attach again by --name or --peer of a peer that took part (and, if its node "
+  "was started with one, --cluster-key FILE)";
+
 std::int64_t step_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
   constexpr std::string_view prefix = "step-";
@@ -240,15 +245,14 @@ bool follower::on(const job_event& e) {
     shown.loss = last_loss_.value_or(e.loss);
     if (!has_run_ && e.step > 0 && !config_.folder.empty())
       out_.say("notice",
-               "the node that was asked joined after the run: its log "
-               "has no steps. To have them, attach again by --name or "
-               "--peer of a peer that took part");
+               std::string("the node that was asked joined after the run: its "
+                           "log has no steps. To have them, ")
+                 + by_another);
     if (const std::string gaps =
           gaps_.text(std::max(e.step, told_step_.value_or(0)));
         !gaps.empty() && !config_.folder.empty())
       out_.say("notice", "the log of the node that was asked lacks " + gaps
-                           + ": to have them, attach again by --name or --peer "
-                             "of a peer that took part");
+                           + ": to have them, " + by_another);
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
              && !old) {
     if (!host_.give(e.digest) && !newest_.empty())

@@ -273,9 +273,8 @@ status out_folder::decide_resume() {
                    + " was begun with data.tokenizer = " + had
                    + ", and is to go on with " + has + "; give --tokenizer "
                    + had + (others.empty() ? "" : "; also, " + others)
-                   + ". Or leave out the run file: `shoal train "
-                   + path().string()
-                   + " --resume` takes all keys from there. Or " + new_run};
+                   + ". Or leave out the run file: then all keys are those in "
+                   + path().string() + ". Or " + new_run};
   }
   const std::string refused = to_text(all, change_kind::refused);
   if (!refused.empty())
@@ -379,11 +378,12 @@ status out_folder::may_lie_here() const {
 /// The run's input, the working directory of this process, and other runs must stay
 /// in place.
 status out_folder::may_move() const {
-  std::error_code error;
-  for (const auto& in : fs::directory_iterator(real_, error))
-    if (fs::exists(in.path() / record_name, error))
+  std::error_code error, none;
+  for (fs::directory_iterator in(real_, error), end; !error && in != end;
+       in.increment(error))
+    if (fs::exists(in->path() / record_name, none))
       return failure{"--overwrite: " + request_.folder.string() + " holds "
-                     + (request_.folder / in.path().filename()).string()
+                     + (request_.folder / in->path().filename()).string()
                      + ", which is a run, too: choose another --out"};
   for (const fs::path path : request_.run.data_paths)
     if (begins() && is_within(without_links(path), real_))

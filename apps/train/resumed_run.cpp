@@ -3,6 +3,7 @@
 #include "apps/train/resumed_run.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp" // model_files
+#include "apps/remote/remote.hpp"
 #include "apps/submit/run_file.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
 #include "apps/train/follow.hpp"     // checkpoints
@@ -29,8 +30,9 @@ model::status take_folder(train_options& o) {
                    + ": name the folder of the run, or a run file"};
   if (!o.resume && fs::exists(folder / record_name, error))
     return failure{folder.string() + " is the folder of a run: `shoal train "
-                   + shell_path(folder.string())
-                   + " --resume` goes on with it, and `shoal train RUN_FILE "
+                   + shell_path(folder.string()) + " --resume"
+                   + options_text(o.at)
+                   + "` goes on with it, and `shoal train RUN_FILE "
                      "--out DIR` starts anew in another folder"};
   if (!o.resume && fs::exists(folder / "config.json", error))
     return failure{folder.string()
@@ -50,7 +52,8 @@ model::status take_folder(train_options& o) {
   return model::done{};
 }
 
-model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
+model::result<resumed_run> resumed_run::find(const train_options& o) {
+  const fs::path& out = o.out;
   if (auto mine = out_folder::free_to_write(out); !mine)
     return mine.why();
   resumed_run found;
@@ -81,7 +84,7 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
     found.from_ = all.back().second;
     return found;
   }
-  if (!named && !found.record_)
+  if (!o.out_named && !found.record_)
     return failure{"--resume: no folder is named, and " + out.string()
                    + " (--out) has no checkpoint: name the folder of the run, "
                      "`shoal train DIR --resume`"};
@@ -89,8 +92,8 @@ model::result<resumed_run> resumed_run::find(const fs::path& out, bool named) {
     "--resume: no checkpoint in " + (out / "checkpoint").string() + ": ";
   if (found.record_ && !found.record_->jobs.empty()) {
     const std::string& job = found.record_->jobs.back();
-    why += "if `shoal jobs` lists its job " + job
-           + ", also as ended, `shoal attach " + job + " --out " + out.string()
+    why += "if `" + command_line("jobs", o.at) + "` lists its job " + job
+           + ", also as ended, `" + command_line("attach " + job, o.at, out)
            + "` fetches its newest checkpoint, and watches it while it runs; "
              "else ";
   }

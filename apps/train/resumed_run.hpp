@@ -24,9 +24,8 @@ model::status take_folder(train_options& o);
 class resumed_run {
 public:
   /// Finds the newest checkpoint in a folder to which no other command writes.
-  /// @param named  by the user, instead of being the default
-  static model::result<resumed_run>
-  find(const std::filesystem::path& out, bool named);
+  /// @param o  its --out is the folder
+  static model::result<resumed_run> find(const train_options& o);
 
   /// The resolved run. A failure is a usage error: a key, a flag, a path.
   model::result<runtime::run_config> load(const run_options& given) const;

@@ -125,10 +125,13 @@ void mark_resumed(progress& out, const fs::path& folder, const fs::path& from) {
             "metrics.jsonl does not tell where this job begins: " + why);
 }
 
-std::string
-kept_text(const fs::path& kept, const fs::path& out, bool finished) {
+std::string kept_text(const fs::path& kept, const fs::path& out, bool finished,
+                      const std::string& attach) {
   if (kept.empty())
-    return "given up: the last checkpoint is not in " + out.string();
+    return "given up: the last checkpoint is not in " + out.string()
+           + (attach.empty()
+                ? ""
+                : "; when there is room, " + attach + " fetches it");
   const std::string into = shell_path((out / "checkpoint").string());
   return "the last checkpoint is not in " + out.string() + "; it is kept in "
          + kept.string() + ". When there is room, `mkdir -p " + into + " && mv "

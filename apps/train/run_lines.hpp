@@ -42,10 +42,12 @@ void mark_resumed(progress& out, const std::filesystem::path& folder,
 bool waits_for_room(const runtime::job_event& e);
 
 /// Where the last checkpoint of a run is, since it is not in `out`, and the
-/// commands that put it there. @param kept  may be empty: nowhere
+/// commands that put it there. @param kept  may be empty: with a node, if any
 /// @param finished  there are no steps to go on with
-std::string kept_text(const std::filesystem::path& kept,
-                      const std::filesystem::path& out, bool finished);
+/// @param attach  the command that fetches it from a node; empty: there is none
+std::string
+kept_text(const std::filesystem::path& kept, const std::filesystem::path& out,
+          bool finished, const std::string& attach = {});
 
 /// Of a command that is stopped by a second signal, and whose run ends with it,
 /// or goes on elsewhere. @param cancel  ends the job; empty: it ends anyway

@@ -44,6 +44,9 @@ struct client_config {
   std::vector<std::string> addresses;
   /// Empty: those of `keys_of`, and the user's own, if there are any.
   std::filesystem::path cluster_key_file;
+  /// The command has connected before: a node here is asked even if the named key
+  /// file can no longer be used.
+  bool key_was_used = false;
   /// A data directory: the key that its node keeps for itself (own_key_file())
   /// is tried, and (unless `named`) those of nodes beside it. Empty: none.
   std::filesystem::path keys_of;

@@ -51,7 +51,9 @@ client_keys keys_for(const client_config& config) {
 }
 
 std::string named_key_fault(const client_config& config) {
-  return config.cluster_key_file.empty() ? std::string() : keys_for(config).why;
+  return config.cluster_key_file.empty() || config.key_was_used
+           ? std::string()
+           : keys_for(config).why;
 }
 
 } // namespace shoal::runtime

@@ -25,7 +25,8 @@ struct client_keys {
 /// Makes none, since nobody would know a new key.
 client_keys keys_for(const client_config& config);
 
-/// Why the key file that the user has named cannot be used; "": it can, or none is.
+/// Why the key file that the user has named cannot be used; "": it can, none is,
+/// or it has been used before.
 std::string named_key_fault(const client_config& config);
 
 } // namespace shoal::runtime

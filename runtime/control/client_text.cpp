@@ -8,6 +8,9 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
+/// A node's shoal is not found again without its cluster key.
+constexpr const char* again = "` and the other options that it had";
+
 static std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words)
@@ -35,7 +38,6 @@ gone_node_text(const std::string& lost,
                const std::vector<std::string>& refusing, std::int64_t seconds) {
   const fs::path folder = lost;
   const std::string name = folder.filename().string();
-  const char* again = "` and the other options that it had";
   return "the node at " + lost + " is gone, and "
          + (refusing.empty()
               ? "no node has answered for " + std::to_string(seconds) + " s"
@@ -78,12 +80,14 @@ std::string no_node_text(const client_config& config, const failed_ways& ways) {
   if (error == std::errc::permission_denied)
     return "cannot ask the node in " + config.data_dir.string() + ": "
            + error.message() + " (is it another user's?)";
+  const bool ran = fs::exists(identity_file(config.data_dir), error);
   return "no node answers in " + config.data_dir.string() + reason
-         + ": start one with `shoal node"
+         + (ran ? ": start it again with `shoal node"
+                : ": start one with `shoal node")
          + (!config.named ? std::string()
             : by_name     ? " --name " + name
                           : " --data-dir " + config.data_dir.string())
-         + "`";
+         + (ran ? std::string(again) : "`");
 }
 
 std::string

@@ -105,6 +105,10 @@ shared_key load_cluster_key(const fs::path& file) {
   return read_key(file);
 }
 
+fs::path identity_file(const fs::path& data_dir) {
+  return data_dir / "identity.key";
+}
+
 fs::path own_key_file(const fs::path& data_dir) {
   return data_dir / "cluster.key";
 }
@@ -186,7 +190,7 @@ bool mend_data_dir(const fs::path& folder) {
     throw setup_error(folder.string()
                       + " belongs to another user, or is no directory: choose "
                         "another --data-dir");
-  if (!fs::is_empty(folder) && !fs::exists(folder / "identity.key"))
+  if (!fs::is_empty(folder) && !fs::exists(identity_file(folder)))
     throw setup_error(open
                       + " and is not a shoal data directory: use an empty "
                         "--data-dir, or run chmod 700 on it");

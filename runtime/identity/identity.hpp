@@ -23,6 +23,9 @@ namespace shoal::runtime {
 /// @param what "key file F"
 void check_secret(int fd, const std::string& what);
 
+/// The file of a node's key in its data directory; there is none before its first
+/// start.
+std::filesystem::path identity_file(const std::filesystem::path& data_dir);
 /// Reads the key in `file`, or makes one there.
 transport::tls::private_key load_private_key(const std::filesystem::path& file);
 

@@ -139,7 +139,7 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
   out.lock = std::make_unique<data_dir_lock>(out.data_dir);
   // A directory that was removed under a node that was writing to it. A new peer
   // that went on from its records would wait for its former self.
-  const fs::path key = out.data_dir / "identity.key";
+  const fs::path key = identity_file(out.data_dir);
   if (!config.embedded && !fs::exists(key) && vote_file::set_aside(out.data_dir)
       && config.observer)
     config.observer->say("[node] " + out.data_dir.string()

@@ -107,6 +107,34 @@ BOOST_FIXTURE_TEST_CASE(a_peer_is_called_gone_only_after_waiting_for_it, home) {
   BOOST_TEST(said == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_has_run_needs_the_options_that_it_had) {
+  const test::scratch folder{"shoal-client-test"};
+  client_config c = asking("apart");
+  c.data_dir = folder.path();
+  client first(c);
+  BOOST_TEST((first.connect() == errc::no_node));
+  BOOST_TEST(says(first.text(), "start one with `shoal node --data-dir"),
+             first.text());
+  (void)load_private_key(identity_file(c.data_dir));
+  client again(c);
+  BOOST_TEST((again.connect() == errc::no_node));
+  BOOST_TEST(says(again.text(), "start it again with `shoal node --data-dir"),
+             again.text());
+  BOOST_TEST(says(again.text(), "` and the other options that it had"),
+             again.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_was_used_is_not_needed_for_a_node_here) {
+  const home here;
+  client_config c = asking("anna");
+  c.cluster_key_file = "/nonexistent";
+  client first(c);
+  BOOST_TEST((first.connect() == std::errc::invalid_argument));
+  c.key_was_used = true;
+  client later(c);
+  BOOST_TEST(!later.connect());
+}
+
 BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
   const std::string said =
     lost_node_text("A", {true, {}, {"10.0.0.1:7", "10.0.0.2:7"}}, 58);
