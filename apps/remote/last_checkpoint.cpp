@@ -5,6 +5,10 @@
 #include "apps/remote/remote.hpp"
 #include "runtime/core/text/hex.hpp"
 
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
 namespace shoal::apps {
 
 namespace {
@@ -52,25 +56,34 @@ last_elsewhere(const status_json& status, const std::string& id,
   const auto end = (*here)["step"].get<std::int64_t>();
   if (saved_step(*here) >= end)
     return std::nullopt;
+  bool said = false;
+  auto newest = std::max<std::int64_t>(saved_step(*here), 0);
+  std::optional<runtime::job_event> found;
   for (const status_json& peer : status["peers"]) {
     if (text_of(peer, "id") == text_of(status, "self")
         || text_of(peer, "state") == "unreachable")
       continue;
+    if (!std::exchange(said, true))
+      std::cerr << "shoal: this node knows no checkpoint of step " << end
+                << " of job " << id << ": asking the other peers\n";
     runtime::client client(client_of_peer(peer, at));
     if (client.connect())
       continue;
     const auto theirs = status_of(client);
     const status_json* there = theirs ? job_in(*theirs, id) : nullptr;
     runtime::job_event out;
-    if (there && saved_step(*there) == end
+    if (there && saved_step(*there) > newest
         && core::from_hex(text_of((*there)["checkpoint"], "digest"),
                           out.digest)) {
+      newest = saved_step(*there);
       out.kind = runtime::job_event_kind::checkpoint;
-      out.step = std::uint64_t(end);
-      return out;
+      out.step = std::uint64_t(newest);
+      found = out;
+      if (newest >= end)
+        break;
     }
   }
-  return std::nullopt;
+  return found;
 }
 
 } // namespace shoal::apps

@@ -2,8 +2,8 @@
 // asked node was away.
 //
 // Threads: one. Blocks: it asks each peer until one knows, 10 s at most each
-//          (client_config::timeout). Errors: none; a peer that does not answer is
-//          passed over.
+//          (client_config::timeout), and says so on stderr. Errors: none; a
+//          peer that does not answer is passed over.
 #pragma once
 
 #include "apps/common/commands.hpp"
@@ -15,8 +15,9 @@
 
 namespace shoal::apps {
 
-/// The checkpoint with which an ended job ended, from the first peer that knows
-/// it, if the asked node has not heard of it: it was away then.
+/// The newest checkpoint of an ended job that other peers know, if it is newer than
+/// what the asked node has heard of: it was away then. That of the last step, as soon
+/// as one knows it.
 /// @param status of that node
 std::optional<runtime::job_event>
 last_elsewhere(const status_json& status, const std::string& id,
