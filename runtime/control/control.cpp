@@ -209,6 +209,8 @@ private:
                       if (to.key == key)
                         answer(to, reply, aside);
                   });
+    if (c.in.whole()) // perhaps what takes it back, which need not wait
+      wake();
   }
 
   /// @returns whether there is a next request
