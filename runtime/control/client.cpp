@@ -4,6 +4,7 @@
 #include "runtime/control/client_keys.hpp"
 #include "runtime/control/client_link.hpp"
 #include "runtime/control/client_text.hpp"
+#include "runtime/control/missed_events.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
@@ -11,10 +12,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <set>
 #include <thread>
-#include <tuple>
 
 namespace shoal::runtime {
 
@@ -71,8 +70,10 @@ public:
   client_config config_;
   std::unique_ptr<client_link> link_;
   std::string where_;
+  bool near_ = false; ///< it is a node of this machine
   std::string text_;
   std::vector<std::string> learnt_;   ///< addresses, from the last status
+  std::vector<std::string> others_;   ///< ids of peers but its own, from there
   std::vector<std::string> refusing_; ///< those that refused the key
   std::string no_key_;                ///< why dial() has no key; empty: it has
   std::string not_there_; ///< what a node says that might have handed on
@@ -84,6 +85,7 @@ public:
 bool client::impl::try_local(const fs::path& folder) {
   link_ = make_unix_link(control_socket(folder));
   where_ = folder.string();
+  near_ = true;
   return link_ != nullptr;
 }
 
@@ -131,6 +133,7 @@ bool client::impl::try_address(const std::string& address) {
         return true;
   link_ = dial(address);
   where_ = address;
+  near_ = false;
   return link_ != nullptr;
 }
 
@@ -193,14 +196,22 @@ std::error_code client::impl::learn() {
 
 void client::impl::learn_from(const std::string& json) {
   const auto status = model::parse_json(json);
-  if (!status.is_object() || !status.contains("peers"))
+  if (!status.is_object() || !status.contains("peers")
+      || !status.contains("self"))
     return;
   std::vector<std::string> addresses;
-  for (const auto& peer : status["peers"])
-    if (peer.is_object() && peer.contains("addresses"))
+  others_.clear();
+  for (const auto& peer : status["peers"]) {
+    if (!peer.is_object())
+      continue;
+    if (const auto id = peer.find("id");
+        id != peer.end() && id->is_string() && *id != status["self"])
+      others_.push_back(id->get<std::string>());
+    if (peer.contains("addresses"))
       for (const auto& a : peer["addresses"])
         if (a.is_string())
           addresses.push_back(a.get<std::string>());
+  }
   if (!addresses.empty())
     learnt_ = std::move(addresses);
 }
@@ -234,39 +245,21 @@ bool client::impl::move(steady_clock::time_point until,
 
 std::vector<job_event>
 client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
-  std::map<std::tuple<std::uint64_t, int, std::uint64_t>, job_event> found;
-  std::set<std::uint64_t> steps;
-  for (const std::string& address : learnt_) {
-    const auto link = address == where_ ? nullptr : dial(address);
-    client_reply reply;
-    std::uint64_t from = 0;
-    bool more = link != nullptr;
-    while (more) { // to its end, or to the first event that is known here
-      client_request request{++last_number_, ask_events{job, from}, {}};
-      more = !link->call(request, reply, config_.timeout)
-             && reply.code == reply_code::ok && !reply.events.empty();
-      if (!more)
-        break;
-      from = reply.value;
-      for (const job_event& e : reply.events) {
-        const bool step = e.kind == job_event_kind::step;
-        if ((step || e.kind == job_event_kind::eval) && e.step > last
-            && e.step < next)
-          found.emplace(std::tuple(e.step, static_cast<int>(e.kind), e.epoch),
-                        e);
-        if (step && e.step > last && e.step < next)
-          steps.insert(e.step);
-        more = more && !(step && e.step >= next);
-      }
-    }
-    if (steps.size() == next - last - 1)
+  missed_events out(job, last, next);
+  // Through the node here: it needs no key. Else by their addresses.
+  for (const std::string& other : near_ ? others_ : learnt_) {
+    const auto link = near_ || other == where_ ? nullptr : dial(other);
+    if (link || near_)
+      out.read([&](const ask_events& what, client_reply& reply) {
+        client_request request{++last_number_, what, near_ ? other : ""};
+        client_link* const to = near_ ? link_.get() : link.get();
+        return to != nullptr && !to->call(request, reply, config_.timeout)
+               && reply.code == reply_code::ok;
+      });
+    if (out.complete())
       break;
   }
-  std::vector<job_event> out;
-  out.reserve(found.size());
-  for (auto& [key, e] : found)
-    out.push_back(std::move(e));
-  return out;
+  return out.take();
 }
 
 /// Pause until a disk without room is asked again: the node passes on what it has,
@@ -475,9 +468,12 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     next = reply.value;
     for (const job_event& e : reply.events) {
       // A node that was out for a while lacks what was said meanwhile.
-      if (e.kind == job_event_kind::step && last_step != 0
-          && e.step > last_step + 1)
-        for (const job_event& m : impl_->missed(job, last_step, e.step))
+      const bool done = e.kind == job_event_kind::done;
+      if (done ? e.step > last_step
+               : e.kind == job_event_kind::step && last_step != 0
+                   && e.step > last_step + 1)
+        for (const job_event& m :
+             impl_->missed(job, last_step, e.step + (done ? 1 : 0)))
           if (!hand_over(m))
             return {};
       if (!hand_over(e))

@@ -112,9 +112,11 @@ bool client_requests::is_for_another(client_request& r, core::peer_id& to,
   if (r.peer.empty())
     return false;
   if (!is_handed_on(r)) {
-    refuse(out, "a node hands on only what is asked of status, logs and leave: "
-                "for the rest connect to the peer itself, by --peer and "
-                "--cluster-key FILE");
+    refuse(
+      out,
+      "a node hands on only what is asked of status, logs, steps and leave: "
+      "for the rest connect to the peer itself, by --peer and "
+      "--cluster-key FILE");
     return true;
   }
   meant_peer meant = node_.find(r.peer);
@@ -220,6 +222,8 @@ void client_requests::work(clock::time_point now) {
           out.value = o.job;
           out.text = std::move(o.text);
           out.bytes = std::move(o.bytes);
+          out.events = std::move(o.events);
+          out.ended = o.ended;
           if (!o.why.empty())
             refuse(out, o.why);
           else if (w->submits) {

@@ -56,7 +56,7 @@ inline constexpr std::chrono::milliseconds agreement_wait{30000};
 /// not wait for it any longer.
 inline constexpr std::chrono::milliseconds last_fetch_pause_max{3000};
 /// Time that a peer has to answer a request that was handed on: it answers
-/// these (is_handed_on) from memory, at once.
+/// these (is_handed_on) from memory or its log, after events_wait at most.
 inline constexpr std::chrono::milliseconds other_peer_wait{5000};
 
 /// Whom a client means by a word.
@@ -128,6 +128,8 @@ struct outcome {
   std::string why;      ///< it was refused, if not empty
   std::string text;
   std::vector<std::byte> bytes;
+  std::vector<job_event> events{}; ///< of a job, as another peer has them
+  bool ended = false;              ///< that job
 };
 
 class control {

@@ -270,6 +270,7 @@ void fields(auto& v, core::of<client_request> auto& x) {
 [[nodiscard]] inline bool is_handed_on(const client_request& r) {
   return std::holds_alternative<ask_status>(r.body)
          || std::holds_alternative<ask_lines>(r.body)
+         || std::holds_alternative<ask_events>(r.body)
          || std::holds_alternative<leave_shoal>(r.body);
 }
 

@@ -242,6 +242,8 @@ void client_service::take(const core::peer_id& from, client_reply&& reply) {
   outcome o;
   o.job = reply.value;
   o.text = std::move(reply.text);
+  o.events = std::move(reply.events);
+  o.ended = reply.ended;
   if (reply.code != reply_code::ok)
     o.why = o.text.empty() ? "the peer gives no reason" : o.text;
   node_.answer(reply.number, std::move(o));

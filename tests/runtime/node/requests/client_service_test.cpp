@@ -317,6 +317,16 @@ BOOST_AUTO_TEST_CASE(a_request_for_another_peer_is_handed_on_and_answered) {
   service.take(numbered_peer(2), runtime::client_reply(reply));
   BOOST_TEST(why(5) == "");
   BOOST_TEST(node.answers[5].text == "its status");
+  service.hand_on(7, numbered_peer(2), {1, runtime::ask_events{4, 0}, "bert"});
+  reply = {};
+  reply.number = 7;
+  reply.value = 9;
+  reply.events.resize(3);
+  reply.ended = true;
+  service.take(numbered_peer(2), std::move(reply));
+  BOOST_TEST(why(7) == "");
+  BOOST_TEST(node.answers[7].events.size() == 3u);
+  BOOST_TEST(node.answers[7].ended);
   service.hand_on(6, numbered_peer(2), {1, runtime::ask_status{}, "bert"});
   reply = {};
   reply.number = 6;
