@@ -64,6 +64,9 @@ public:
     notices_ += (notices_.empty() ? "" : "; ") + notice;
     load_.notice(notice);
   }
+  std::string way_to_end() const override {
+    return "DELETE /models/loads/" + std::to_string(load_.id()) + ": end";
+  }
   bool goes_on() override { return goes_on_(); }
   model::watch watch_work() override {
     return

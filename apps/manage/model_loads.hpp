@@ -35,6 +35,7 @@ public:
   model_load& operator=(const model_load&) = delete;
 
   /// As a model::watch is told.
+  std::uint64_t id() const noexcept { return id_; }
   void at(std::string_view activity, std::uint64_t done, std::uint64_t all);
   void notice(const std::string& text);
   /// It is remembered with this reason, unless it was cancelled.

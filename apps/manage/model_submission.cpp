@@ -7,6 +7,7 @@
 #include "apps/manage/passed_upload.hpp"
 #include "apps/manage/served_description.hpp"
 #include "apps/remote/found_job.hpp"
+#include "apps/remote/last_checkpoint.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/submit/run_submission.hpp"
@@ -183,6 +184,12 @@ model_submission::find_followed(runtime::client& client) {
                         : std::string(" has no checkpoint yet (one comes "
                                       "every checkpoint.interval steps)"))};
   out.step = job["checkpoint"]["step"].get<std::uint64_t>();
+  if (const auto newer =
+        last_elsewhere(*status, found.text, o_.at,
+                       [this](const std::string& t) { host_.say(t); })) {
+    out.step = newer->step;
+    out.manifest = newer->digest;
+  }
   if (auto read = read_checkpoint(client, out); !read)
     return failure{"the checkpoint of step " + std::to_string(out.step)
                    + " of job " + out.name + ": " + read.message()
@@ -254,7 +261,7 @@ model_submission::submit(runtime::client& client,
   std::set<std::string> running;
   if (const auto status = parse_status(text)) {
     if (const std::string why = no_quorum_text(*status); !why.empty())
-      host_.say(why + ". Waiting for a quorum (Ctrl-C: end)");
+      host_.say(why + ". Waiting for a quorum (" + host_.way_to_end() + ")");
     endpoint_ = http_address(*status);
     running = running_jobs(*status);
   }
@@ -310,8 +317,8 @@ bool model_submission::waits_for_room() {
       && !std::exchange(room_said_, true))
     host_.say("the disk of this node is full, and files of the model have "
               "not gone on to other peers for "
-              + std::to_string(room_said_after.count())
-              + " s: waiting (Ctrl-C: end). `" + command_line("status", o_.at)
+              + std::to_string(room_said_after.count()) + " s: waiting ("
+              + host_.way_to_end() + "). `" + command_line("status", o_.at)
               + "` shows the room of each peer's disk");
   return host_.goes_on();
 }

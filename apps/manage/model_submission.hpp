@@ -34,6 +34,8 @@ class submission_host {
 public:
   virtual ~submission_host() = default;
   virtual void say(const std::string& notice) = 0;
+  /// How the user ends a wait: "Ctrl-C: end".
+  virtual std::string way_to_end() const = 0;
   virtual bool goes_on() = 0;
   virtual model::watch watch_work() = 0;
 };

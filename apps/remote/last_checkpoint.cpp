@@ -49,7 +49,8 @@ client_of_peer(const status_json& peer, const node_address& at) {
 
 std::optional<runtime::job_event>
 last_elsewhere(const status_json& status, const std::string& id,
-               const node_address& at) {
+               const node_address& at,
+               const std::function<void(const std::string&)>& say) {
   const status_json* here = job_in(status, id);
   if (!here || text_of(*here, "state") == "running")
     return std::nullopt;
@@ -63,9 +64,15 @@ last_elsewhere(const status_json& status, const std::string& id,
     if (text_of(peer, "id") == text_of(status, "self")
         || text_of(peer, "state") == "unreachable")
       continue;
-    if (!std::exchange(said, true))
-      std::cerr << "shoal: this node knows no checkpoint of step " << end
-                << " of job " << id << ": asking the other peers\n";
+    if (!std::exchange(said, true)) {
+      const std::string line = "this node knows no checkpoint of step "
+                               + std::to_string(end) + " of job " + id
+                               + ": asking the other peers";
+      if (say)
+        say(line);
+      else
+        std::cerr << "shoal: " << line << "\n";
+    }
     runtime::client client(client_of_peer(peer, at));
     if (client.connect())
       continue;

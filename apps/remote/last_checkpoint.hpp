@@ -2,7 +2,7 @@
 // asked node was away.
 //
 // Threads: one. Blocks: it asks each peer until one knows, 10 s at most each
-//          (client_config::timeout), and says so on stderr. Errors: none; a
+//          (client_config::timeout), and says so. Errors: none; a
 //          peer that does not answer is passed over.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "apps/remote/status_json.hpp"
 #include "runtime/jobs/job_log.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,8 +20,10 @@ namespace shoal::apps {
 /// what the asked node has heard of: it was away then. That of the last step, as soon
 /// as one knows it.
 /// @param status of that node
+/// @param say takes a line for the user before others are asked; empty: stderr
 std::optional<runtime::job_event>
 last_elsewhere(const status_json& status, const std::string& id,
-               const node_address& at);
+               const node_address& at,
+               const std::function<void(const std::string&)>& say = {});
 
 } // namespace shoal::apps

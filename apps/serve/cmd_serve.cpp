@@ -128,6 +128,7 @@ private:
 
   // submission_host -------------------------------------------------------------
   void say(const std::string& notice) override { say("notice", notice); }
+  std::string way_to_end() const override { return "Ctrl-C: end"; }
   bool goes_on() override { return !interrupts_.seen(); }
   model::watch watch_work() override {
     return shown_work([this] { return !interrupts_.seen(); });
