@@ -458,9 +458,8 @@ private:
   // Requests. -------------------------------------------------------------------
 
   void on_ask(const http_ask& m) {
-    if (!view_)
-      return void(
-        m.exchange->respond(openai::unavailable("the node is starting", 1)));
+    if (!view_ && needs_view(m.what))
+      return answer_without_view(*m.exchange, quorum_);
     if (m.what > http_question::apply_template)
       return answer(m, models_, counted_, node_);
     if (const auto why = prompts_.full(m))

@@ -15,6 +15,10 @@ namespace shoal::actors {
 
 namespace {
 
+bool is_ready(const served_model& m) {
+  return !m.unplaced && m.current()->streams.ready() > 0;
+}
+
 openai::model_card card_of(const served_model& m) {
   openai::model_card out;
   out.id = m.name();
@@ -22,6 +26,7 @@ openai::model_card card_of(const served_model& m) {
   out.max_model_len = m.config().context;
   if (m.config().follows != 0)
     out.step = m.current()->is.step;
+  out.ready = is_ready(m);
   return out;
 }
 
@@ -50,7 +55,7 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
     return;
   }
   for (const auto& [id, model] : models)
-    if (model->unplaced || model->current()->streams.ready() == 0) {
+    if (!is_ready(*model)) {
       x.respond(model->unplaced
                   ? unplaced_error(*model)
                   : openai::unavailable(
@@ -121,6 +126,17 @@ embedding_of(std::span<const std::byte> pooled, const served_model& model) {
   if (!openai::normalize(out))
     return std::nullopt;
   return out;
+}
+
+bool needs_view(http_question what) {
+  return what != http_question::metrics
+         && what != http_question::metrics_of_vllm;
+}
+
+void answer_without_view(runtime::http_exchange& x,
+                         const runtime::quorum_changed& quorum) {
+  x.respond(openai::unavailable(
+    quorum.why_none.empty() ? "the node is starting" : quorum.why_none, 1));
 }
 
 void answer(const http_ask& ask, const served_models& models,

@@ -8,6 +8,7 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 #include "runtime/jobs/job_log.hpp"
+#include "runtime/work/quorum_changed.hpp"
 
 #include <cstddef>
 #include <map>
@@ -21,6 +22,12 @@
 namespace shoal::actors {
 
 using served_models = std::map<core::job_id, std::shared_ptr<served_model>>;
+
+/// Whether an answer needs to know what is served, and where.
+bool needs_view(http_question what);
+/// That is not known yet: the node has just been started, perhaps without a quorum.
+void answer_without_view(runtime::http_exchange& x,
+                         const runtime::quorum_changed& quorum);
 
 /// @pre `ask.what` is one of those after apply_template
 void answer(const http_ask& ask, const served_models& models,

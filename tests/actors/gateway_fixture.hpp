@@ -115,7 +115,8 @@ struct losing_store final : test::small_store {
 
 /// A node with a model that is served by a pipeline on itself.
 struct world final : test::still_context {
-  explicit world(bool loses_tokenizer = false) {
+  /// @param sees_view  the node is a member
+  explicit world(bool loses_tokenizer = false, bool sees_view = true) {
     config.set("scheduler.policy", caf::atom("testing"));
     config.set("middleman.attach-utility-actors", true);
     system_ = std::make_unique<caf::actor_system>(config);
@@ -123,7 +124,8 @@ struct world final : test::still_context {
       dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
     BOOST_REQUIRE(scheduler);
     gateway = spawn_gateway(*system_, *this);
-    see_model(loses_tokenizer);
+    if (sees_view)
+      see_model(loses_tokenizer);
   }
   ~world() override {
     caf::anon_send_exit(gateway, caf::exit_reason::kill);

@@ -218,6 +218,21 @@ BOOST_AUTO_TEST_CASE(a_tokenizer_that_has_gone_again_is_fetched_again) {
   BOOST_TEST(w.requests().size() == 1u);
 }
 
+/// A node that was started again, and has yet to be a member.
+BOOST_AUTO_TEST_CASE(a_node_that_has_no_quorum_yet_says_so) {
+  world w(false, false);
+  const auto says = [&](http_question what, const char* why) {
+    const auto out = w.ask(what, "");
+    return out->status == 503u && out->got.find(why) != std::string::npos;
+  };
+  BOOST_TEST(says(http_question::ready, "the node is starting"));
+  w.see_quorum("no quorum: bert is away", {me});
+  BOOST_TEST(says(http_question::ready, "bert is away"));
+  BOOST_TEST(says(http_question::models, "bert is away"));
+  BOOST_TEST(says(http_question::completion, "bert is away"));
+  BOOST_TEST(w.ask(http_question::metrics, "")->status == 200u);
+}
+
 /// A death that leaves no room for the model, and one after which it runs at once.
 BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_model_that_fits_nowhere) {
   const std::string why = "not enough memory: needs at least 18.8 MiB";
