@@ -180,6 +180,8 @@ json to_json(const model_card& m) {
     object["max_model_len"] = *m.max_model_len;
   if (m.step)
     object["step"] = *m.step;
+  if (m.ready)
+    object["ready"] = *m.ready;
   return object;
 }
 

@@ -148,6 +148,8 @@ struct model_card {
   std::string owned_by = "shoal";
   std::optional<std::uint64_t> max_model_len; ///< as vLLM tells it
   std::optional<std::uint64_t> step; ///< of training, where it is followed
+  /// A pipeline has all of its weights; until then requests wait.
+  std::optional<bool> ready;
 };
 
 /// GET /v1/models.

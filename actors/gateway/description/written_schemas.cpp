@@ -98,7 +98,9 @@ std::string_view answer_schemas() {
     "max_model_len": {"type": "integer",
       "description": "most tokens of a prompt and its answer"},
     "step": {"type": "integer",
-      "description": "of a training job whose checkpoints are served"}}},
+      "description": "of a training job whose checkpoints are served"},
+    "ready": {"type": "boolean",
+      "description": "a pipeline has all weights; until then requests wait"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
   "object": {"const": "list"},
   "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},

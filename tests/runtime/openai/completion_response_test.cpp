@@ -174,11 +174,11 @@ BOOST_AUTO_TEST_CASE(models_are_a_list) {
   BOOST_TEST(model_json(tiny)
              == one.substr(0, one.size() - 1) + R"(,"step":40})");
   BOOST_TEST(
-    models_json({{"tiny", 1, "shoal", std::nullopt, std::nullopt},
-                 {"b", 2, "me", 4096, std::nullopt}})
+    models_json({{"tiny", 1, "shoal", std::nullopt, std::nullopt, {}},
+                 {"b", 2, "me", 4096, std::nullopt, true}})
     == R"({"object":"list","data":[)" + one
          + R"(,{"id":"b","object":"model","created":2,"owned_by":"me",)"
-           R"("max_model_len":4096}]})");
+           R"("max_model_len":4096,"ready":true}]})");
   BOOST_TEST(models_json({}) == R"({"object":"list","data":[]})");
 }
 
