@@ -11,11 +11,10 @@
 namespace shoal::runtime {
 namespace {
 
-/// What web pages may send, and how long a browser may remember that (the most
-/// that browsers allow is two hours to a day).
-constexpr const char* cors_headers =
-  "Authorization, Content-Type, Last-Event-ID, X-Api-Key, Anthropic-Version, "
-  "Anthropic-Beta";
+/// Names of headers that a web page asks to send; longer lists are refused.
+constexpr std::size_t asked_headers_max = 2048;
+/// How long a browser may remember the answer (the most that browsers allow is two
+/// hours to a day).
 constexpr const char* cors_max_age = "7200";
 /// What their scripts may read.
 constexpr const char* shown_headers =
@@ -41,6 +40,20 @@ std::string_view bearer(std::string_view value) {
   while (value.starts_with(' '))
     value.remove_prefix(1);
   return value;
+}
+
+/// Pages that may use a node at all may send what they like: clients have headers
+/// of their own, such as X-Stainless-Lang. @returns "" if it is no list of names
+std::string headers_to_allow(const http_request& head) {
+  const std::string* const asked =
+    head.header("access-control-request-headers");
+  const auto in_a_name = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == ',' || c == ' ';
+  };
+  return asked && asked->size() <= asked_headers_max
+             && std::ranges::all_of(*asked, in_a_name)
+           ? *asked
+           : std::string();
 }
 
 } // namespace
@@ -123,7 +136,8 @@ request_gate::check(http_request& head, http_handler& handler) const {
     out.preflight = true;
     out.headers.push_back(
       {"Access-Control-Allow-Methods", handler.allowed_methods(head)});
-    out.headers.push_back({"Access-Control-Allow-Headers", cors_headers});
+    if (std::string names = headers_to_allow(head); !names.empty())
+      out.headers.push_back({"Access-Control-Allow-Headers", std::move(names)});
     out.headers.push_back({"Access-Control-Max-Age", cors_max_age});
     return out;
   }
