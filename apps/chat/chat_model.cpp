@@ -3,8 +3,10 @@
 
 #include "apps/chat/chat_answer.hpp"   // error_in
 #include "apps/common/named_model.hpp" // hub_repository
+#include "apps/manage/served_description.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -151,8 +153,18 @@ model::status chat_model::find_at_node() {
   if (!models)
     return models.why();
   const auto named = [&](const listed& m) { return m.name == o_.model; };
-  if (is_path && std::ranges::none_of(*models, named))
+  if (is_path && std::ranges::none_of(*models, named)) {
+    const std::string taken = name_of_files(o_.model);
+    if (std::filesystem::exists(o_.model, error)
+        && std::ranges::find(*models, taken, &listed::name) != models->end())
+      return failure{"a model named \"" + core::shown(taken)
+                     + "\" is served at " + url() + ": `shoal chat "
+                     + shell_word(taken)
+                     + "` asks it. To chat with another of that name, serve "
+                       "it as another: `shoal serve "
+                     + shell_word(o_.model) + " --as NAME`"};
     return serve();
+  }
   return choose(*models);
 }
 
@@ -163,7 +175,7 @@ model::result<std::vector<chat_model::listed>> chat_model::list() const {
   if (reply->stopped)
     return failure{"stopped"};
   if (reply->status != ok)
-    return failure{refusal(*reply)};
+    return failure{refusal(*reply, false)};
   const auto object = model::parse_json_object<json>(reply->body, url());
   if (!object)
     return object.why();
@@ -312,7 +324,8 @@ model::status chat_model::wait_until_served() {
   return model::done{};
 }
 
-std::string chat_model::refusal(const runtime::http_reply& reply) const {
+std::string
+chat_model::refusal(const runtime::http_reply& reply, bool words) const {
   const server_error error = error_in(reply.body);
   if (reply.status == unauthorized || reply.status == forbidden)
     return url()
@@ -320,14 +333,16 @@ std::string chat_model::refusal(const runtime::http_reply& reply) const {
              "--api-key-env"
            + (error.text.empty() ? "" : " (it says: " + error.text + ")");
   if (error.asks_too_much)
-    return "an answer of max_tokens does not fit the model's context: /set "
-           "max_tokens with a smaller number, and /retry asks again (the "
-           "server says: "
-           + error.text + ")";
+    return "an answer of max_tokens does not fit the model's context: "
+           + std::string(words ? "/set max_tokens with a smaller number, and "
+                                 "/retry asks again"
+                               : "give a smaller --max-tokens")
+           + " (the server says: " + error.text + ")";
   if (error.context_full)
-    return "the conversation does not fit the model's context: /clear begins "
-           "a new one, and /retry asks again there (the server says: "
-           + error.text + ")";
+    return (words ? "the conversation does not fit the model's context: "
+                    "/clear begins a new one, and /retry asks again there"
+                  : "the question does not fit the model's context")
+           + (" (the server says: " + error.text + ")");
   if (reply.status == not_found && !name_.empty())
     return "no model \"" + core::shown(name_) + "\" is served at " + url()
            + " any more (it says: " + error.text + ")";

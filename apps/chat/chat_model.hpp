@@ -43,7 +43,8 @@ public:
     return runtime::http_client(settings_);
   }
   /// What an answer that is no 200 means, as a line for the user.
-  std::string refusal(const runtime::http_reply& reply) const;
+  /// @param words  the user can type /words
+  std::string refusal(const runtime::http_reply& reply, bool words) const;
 
 private:
   struct listed {

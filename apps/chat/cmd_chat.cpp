@@ -95,11 +95,12 @@ private:
       return asked::stopped;
     }
     if (reply->status != http_ok)
-      return trouble(model_.refusal(*reply));
+      return trouble(model_.refusal(*reply, words_));
     if (!answer.error().empty())
       return trouble("the answer ended with an error: " + answer.error());
     if (!answer.complete() && answer.finish().empty() && screen_.open())
-      return trouble("the answer broke off: /retry asks again");
+      return trouble(std::string("the answer broke off")
+                     + (words_ ? ": /retry asks again" : ""));
     say_why_it_ended(answer);
     return asked::answered;
   }
@@ -116,10 +117,11 @@ private:
     if (model_.context() > 0 && used >= model_.context())
       screen_.trouble("the model's context is full ("
                       + core::count_text(model_.context(), "token")
-                      + "): /clear begins a new conversation");
+                      + (words_ ? "): /clear begins a new conversation" : ")"));
     else
-      screen_.note("[cut: it may be no longer; /set max_tokens N changes "
-                   "that]");
+      screen_.note(std::string("[cut: it may be no longer; ")
+                   + (words_ ? "/set max_tokens N" : "--max-tokens")
+                   + " changes that]");
   }
 
   void count(const chat_answer& a) {
@@ -190,6 +192,7 @@ private:
   // A terminal.
 
   int run_terminal() {
+    words_ = true;
     std::filesystem::path history = data_dir_of(o_.at);
     try {
       runtime::mend_data_dir(history);
@@ -381,6 +384,7 @@ private:
   chat_screen screen_;
   chat_model model_;
   conversation talk_;
+  bool words_ = false;     ///< the user can type /words
   std::string unanswered_; ///< the last question, if it was taken back
   std::string last_speed_;
   std::uint64_t answers_ = 0, tokens_ = 0, context_used_ = 0;

@@ -228,11 +228,11 @@ class Pipes(World):
                      "no key"),
                     ((400, {"error": {"message": "too long",
                                       "code": "context_length_exceeded"}}),
-                     "context", "/clear"),
+                     "the question does not fit", "too long"),
                     ((400, {"error": {"message": "too much",
                                       "param": "max_tokens",
                                       "code": "context_length_exceeded"}}),
-                     "/set max_tokens", "/retry"),
+                     "give a smaller --max-tokens", "too much"),
                     ((503, {"error": {"message": "it\x1b[2Jloads"}}), "503",
                      "it [2Jloads"),
                     ((500, "oh"), "500", '"oh"')):
@@ -434,6 +434,10 @@ class Served(Serving):
             "serve", "m", "--as", "other", "--http", "off", "--threads", 1,
             "--name", "first", "--detach"))
         self.succeed("cancel", "other", "--name", "first")
+        self.succeed("serve", "m", "--name", "first", "--detach")
+        self.refused(self.chat("Hi", "./m", *flags), 1, '"m"',
+                     "`shoal chat m`", "--as NAME")
+        self.succeed("cancel", "m", "--name", "first")
         for model in ("tiny",), ():
             done = self.chat("The cod", *model, *flags)
             self.assertEqual((done.returncode, done.stderr), (0, b""), done)
@@ -441,7 +445,8 @@ class Served(Serving):
                 done.stdout.decode().rstrip("\n"),
                 self.expected(at["first"], "The cod").rstrip("\n"))
         self.refused(self.chat("Hi", "small", *flags), 1, '"small"', "tiny")
-        self.refused(self.chat("x" * 300, *flags), 1, "context", "/clear")
+        self.refused(self.chat("x" * 300, *flags), 1,
+                     "the question does not fit the model's context")
         # A terminal, and the whole context.
         t = Terminal(self, "chat", "--name", "first")
         t.wait(">>> ")
