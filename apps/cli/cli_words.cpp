@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <string_view>
@@ -166,6 +167,27 @@ meant_option(std::string_view name, const std::vector<std::string>& options) {
   return std::string(model) + std::string(model::suggested_key(name, near));
 }
 
+/// How a command does what an option of others does, that it lacks; "": not so.
+static std::string
+other_way(const std::string& command, const std::string& option) {
+  struct way {
+    const char* command;
+    const char* option;
+    const char* text;
+  };
+  static constexpr std::array<way, 2> ways{
+    {{"chat", "peer",
+      "a server of another machine is named by --url http://HOST:PORT/v1"},
+     {"serve", "peer",
+      "without a node on this machine, --join HOST --cluster-key FILE makes "
+      "this "
+      "process a peer of the shoal, which serves the model"}}};
+  for (const way& w : ways)
+    if (command == w.command && option == w.option)
+      return w.text;
+  return {};
+}
+
 std::string
 unknown_word(const CLI::App& app, int argc, const char* const* argv) {
   const auto commands = commands_of(app);
@@ -191,6 +213,12 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
     const auto options = options_of(command ? *command : app);
     if (!command && name == "config" && word.find('=') == std::string::npos)
       ++i; // its value is no command
+    const std::string way = command && !has(options, name)
+                              ? other_way(command->get_name(), name)
+                              : "";
+    if (!way.empty())
+      return "`shoal " + command->get_name() + "` has no option --" + name
+             + ": " + way;
     if (!has(options, name) && command)
       if (const std::string keys = keys_called(options, name); !keys.empty())
         return "`shoal " + command->get_name() + "` has no option --"
