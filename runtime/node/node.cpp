@@ -334,7 +334,6 @@ void node::impl::start_membership() {
   c->self.addresses = reachable_addresses(address_);
   c->self.host = boot_id();
   c->self.device = profile_;
-  c->self.voter = !config_.embedded;
   c->self.witness = config_.witness;
   c->self.voter = config_.voter;
   for (const auto& [name, make] : roles_.placed)

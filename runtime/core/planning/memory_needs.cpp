@@ -86,6 +86,11 @@ std::string why_nowhere(const layout_problem& p) {
         return at != p.all_memory.end() && at->second < m->device.memory_bytes;
       }))
     out += "; peers of one host share its memory";
+  if (std::ranges::any_of(
+        p.members, [](const member* m) { return m->device.memory_is_share; }))
+    out +=
+      "; a peer offers half of the memory that is free at its start, or as "
+      "much as `shoal node --memory SIZE` says";
   if (all > have)
     out += "; " + amount(all - have)
            + " are taken by other jobs, which "
