@@ -430,6 +430,13 @@ int run_attach(const attach_options& o) {
   const json about = model::parse_json<json>(text);
   if (!about.is_object() || !about.contains("run"))
     return fail("the node describes job " + job.text + " unreadably");
+  const auto ended_here = [&](const json& j) {
+    return text_of(j, "id") == job.text && text_of(j, "state") != "running";
+  };
+  if (about.value("kind", "train") == "serve"
+      && std::ranges::any_of((*status)["jobs"], ended_here))
+    return fail("job " + job.text
+                + " served a model, and has ended: there is nothing to fetch");
   if (about.value("kind", "train") == "serve")
     return fail("job " + job.text
                 + " serves a model: the node that is asked for completions "
