@@ -29,6 +29,7 @@ public:
     bool first_here = false; ///< the first stage, which speaks for it
     bool ready = false;      ///< all stages have their weights
     bool streams = false;
+    bool alone = false; ///< the shoal has no other peer, which could compute
   };
   enum class end { none, island, job };
 
@@ -72,7 +73,7 @@ public:
 private:
   bool is_empty(const sight& is, core::nanoseconds now) const {
     if (!is.placed) // one that has waited for room has no streams
-      return is.since <= view_;
+      return is.since <= view_ || is.alone;
     return is.first_here && ready_since_
            && now - *ready_since_ >= streams_come_within && !is.streams;
   }

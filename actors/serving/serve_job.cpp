@@ -281,7 +281,8 @@ private:
   void end_if_drained() {
     if (over_)
       return;
-    serve_drain::sight is{!stages_.empty(), header_.since, false, false, false};
+    serve_drain::sight is{.placed = !stages_.empty(), .since = header_.since};
+    is.alone = view_ && view_->members.size() == 1;
     for (const auto& s : served_)
       if (s->pipeline) {
         is.first_here = true;

@@ -395,6 +395,13 @@ BOOST_AUTO_TEST_CASE(a_model_that_moves_ends_after_its_streams_have_come) {
   waits.begin(10 * second, 5);
   BOOST_TEST(
     (waits.look({false, 4, false, false, false}, 10 * second) == end::island));
+  // Nor does one that lost its place to the last other peer's leave.
+  serve_drain last;
+  last.begin(10 * second, 5);
+  serve_drain::sight lost{false, 6, false, false, false};
+  BOOST_TEST((last.look(lost, 11 * second) == end::none));
+  lost.alone = true;
+  BOOST_TEST((last.look(lost, 12 * second) == end::island));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
