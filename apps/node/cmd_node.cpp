@@ -398,6 +398,7 @@ int run_node(node_options o) {
   actors::add_builtin(roles);
   std::unique_ptr<runtime::node> node;
   try {
+    runtime::check_data_dir_is_free(data_dir_of(o.at)); // it has the port, too
     http = std::make_unique<http_front>(
       o.http, [&out](const std::string& line) { out.say(line); }, manage);
     http->open(roles);

@@ -200,6 +200,27 @@ bool mend_data_dir(const fs::path& folder) {
   return true;
 }
 
+/// Names the process that has it otherwise.
+static void take_lock(int fd, int kind, const fs::path& folder) {
+  if (::flock(fd, kind | LOCK_NB) == 0)
+    return;
+  char pid[32] = {};
+  ssize_t size = ::read(fd, pid, sizeof pid - 1);
+  std::string owner = size > 0 ? std::string(pid, pid + size) : "unknown";
+  while (!owner.empty() && owner.back() == '\n')
+    owner.pop_back();
+  throw setup_error("data directory " + folder.string()
+                    + " is in use by process " + owner
+                    + ": stop it, or choose another --name or --data-dir");
+}
+
+void check_data_dir_is_free(const fs::path& folder) {
+  std::error_code error;
+  const unique_fd fd = posix::open_regular(folder / "lock", O_RDONLY, error);
+  if (!error)
+    take_lock(fd.get(), LOCK_SH, folder);
+}
+
 data_dir_lock::data_dir_lock(const fs::path& folder) {
   make_private_dir(folder);
   const fs::path file = folder / "lock";
@@ -209,15 +230,7 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
     throw setup_error("cannot use data directory " + folder.string() + ": "
                       + file.string() + ": " + error.message());
   char pid[32] = {};
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    ssize_t size = ::read(fd.get(), pid, sizeof pid - 1);
-    std::string owner = size > 0 ? std::string(pid, pid + size) : "unknown";
-    while (!owner.empty() && owner.back() == '\n')
-      owner.pop_back();
-    throw setup_error("data directory " + folder.string()
-                      + " is in use by process " + owner
-                      + ": stop it, or choose another --name or --data-dir");
-  }
+  take_lock(fd.get(), LOCK_EX, folder);
   int size = std::snprintf(pid, sizeof pid, "%d\n", ::getpid());
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid, size, 0) != size)
     throw setup_error("cannot write " + file.string() + ": "

@@ -75,6 +75,10 @@ std::filesystem::path control_socket(const std::filesystem::path& data_dir);
 /// @returns whether it was accessible and is private now.
 bool mend_data_dir(const std::filesystem::path& folder);
 
+/// Throws setup_error, with its pid, if a process has this data directory. Makes
+/// nothing.
+void check_data_dir_is_free(const std::filesystem::path& folder);
+
 /// A data directory that only this process uses.
 class data_dir_lock {
 public:
