@@ -1,6 +1,7 @@
 // actors/gateway/completion_rules.cpp -- tokens, sampling, what comes again.
 #include "actors/gateway/completion_rules.hpp"
 
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/files/sha256.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids
 #include "runtime/openai/completion_response.hpp"
@@ -27,8 +28,8 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
   const char* const field =
     prompt_tokens >= context ? prompt_field : "max_tokens";
   return invalid_request(
-    std::string(field) + ": the prompt has " + std::to_string(prompt_tokens)
-      + " tokens"
+    std::string(field) + ": the prompt has "
+      + core::count_text(prompt_tokens, "token")
       + (max_tokens == 0 ? std::string()
                          : ", and max_tokens is " + std::to_string(max_tokens))
       + "; the model's context has " + std::to_string(context),

@@ -503,6 +503,10 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
               "continue the run in --out (or in RUN, if that is a folder) from "
               "its newest checkpoint; model, text, seed and batch must be as "
               "before, and are unless a run file or flags say otherwise");
+  c->add_flag("--yes", o.yes,
+              std::string("with --resume, where no node answers and the run's "
+                          "job may go on elsewhere: ")
+                + no_question);
   c->add_flag("--detach", o.detach,
               "submit and return; it goes with no --out, and `shoal attach "
               "JOB --out DIR` fetches what it makes, which peers keep until 8 "

@@ -137,6 +137,7 @@ struct train_options {
   bool resume = false;
   bool overwrite = false; ///< moves aside the content of --out
   bool detach = false;
+  bool yes = false;     ///< to go on alone, where the job may go on elsewhere
   bool example = false; ///< only prints a run file to start from
   bool json = false;
   std::vector<std::string> join; ///< of the embedded node

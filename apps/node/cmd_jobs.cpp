@@ -368,7 +368,7 @@ folder_for(const attach_options& o, const std::string& job,
   const bool again = (*folder)->has_job();
   auto claimed = (*folder)->claim(known ? core::to_hex(text) : "");
   if (claimed)
-    claimed = (*folder)->keep(job, command_line("attach " + job, o.at));
+    claimed = (*folder)->keep(job, command_line("attach " + job, o.at), true);
   if (!claimed)
     return claimed.why();
   for (const std::string& notice : (*folder)->take_notices())
@@ -466,6 +466,8 @@ int run_attach(const attach_options& o) {
   follower watch(client, out, host, f);
   if (watch.run(job.id))
     return fail(client.text());
+  if (*folder && watch.has_all())
+    static_cast<void>((*folder)->close(job.text)); // else --resume asks
   if (watch.state().empty()) {
     std::cerr << "shoal: the job goes on; `"
               << command_line("attach " + job.text, o.at, o.out)

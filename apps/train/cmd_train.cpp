@@ -48,21 +48,13 @@ public:
   explicit training(const train_options& o) : o_(o) {}
 
   int run() {
-    if (o_.resume && o_.overwrite)
-      return fail("--resume goes on with the run in --out, and --overwrite "
-                  "moves it aside: give one of them",
-                  exit_usage);
-    if (o_.detach && o_.out_named && !o_.resume)
-      return fail("--detach writes nothing to --out, since the command ends "
-                  "before the run: leave --out away, and fetch what the job "
-                  "makes with `"
-                    + command_line("attach JOB", o_.at, o_.out) + "`",
-                  exit_usage);
     if (o_.resume) {
       auto found = resumed_run::find(o_);
       if (!found)
         return fail(found.message());
       resumed_ = *std::move(found);
+      if (const int no = resumed_->may_go_alone(o_); no != exit_done)
+        return no;
     }
     int code = exit_usage;
     auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run, &code);
@@ -259,7 +251,8 @@ private:
   void keep_folder() {
     if (!folder_)
       return;
-    if (auto kept = folder_->keep(job_text(), way_to_watch()); !kept)
+    if (auto kept = folder_->keep(job_text(), way_to_watch(), !embedded_);
+        !kept)
       out_->say("notice", kept.message());
     say_notices();
     if (o_.detach) { // others watch it: they may have the folder
@@ -480,6 +473,9 @@ private:
       f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
     const auto broken = watch.run(job_);
+    if (watch.has_all() && !embedded_)
+      static_cast<void>(
+        folder_->close(job_text())); // else the next --resume asks
     if (broken == runtime::errc::no_node && to_end_)
       return fail("the node is gone before job " + job_text()
                     + " has ended, and no other one answers: when one does, "

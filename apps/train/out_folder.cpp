@@ -470,13 +470,25 @@ status out_folder::claim(const std::string& text) {
   return write();
 }
 
-status out_folder::keep(const std::string& job, const std::string& watch) {
+status
+out_folder::keep(const std::string& job, const std::string& watch, bool open) {
   kept_ = true;
   if (auto here = place(); !here)
     return here.why();
   record_.add(job);
+  if (record_.jobs.back() == job)
+    record_.open = open;
   if (auto said = say_holder(watch); !said)
     return said;
+  return write();
+}
+
+status out_folder::close(const std::string& job) {
+  if (auto here = place(); !here)
+    return here.why();
+  if (!record_.open || record_.jobs.back() != job)
+    return done{};
+  record_.open = false;
   return write();
 }
 

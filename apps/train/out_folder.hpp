@@ -90,7 +90,11 @@ public:
   /// From now on the folder stays, and also belongs to this job.
   /// @param watch  command that watches the job meanwhile, for others that want
   /// to write here; empty: none
-  model::status keep(const std::string& job, const std::string& watch = {});
+  /// @param open  the job goes on without this command: see close()
+  model::status keep(const std::string& job, const std::string& watch = {},
+                     bool open = false);
+  /// The job has ended, and the folder has its end.
+  model::status close(const std::string& job);
 
   /// The folder, wherever it lies now; asked before anything is written there.
   /// One that was removed is made again. Both are told as notices. Fails if what

@@ -21,6 +21,14 @@ namespace fs = std::filesystem;
 using model::failure;
 
 model::status take_folder(train_options& o) {
+  if (o.resume && o.overwrite)
+    return failure{"--resume goes on with the run in --out, and --overwrite "
+                   "moves it aside: give one of them"};
+  if (o.detach && o.out_named && !o.resume)
+    return failure{"--detach writes nothing to --out, since the command ends "
+                   "before the run: leave --out away, and fetch what the job "
+                   "makes with `"
+                   + command_line("attach JOB", o.at, o.out) + "`"};
   std::error_code error;
   const fs::path folder = o.run.run_file;
   if (folder.empty())
@@ -100,6 +108,27 @@ model::result<resumed_run> resumed_run::find(const train_options& o) {
   return failure{why
                  + "start anew: `shoal train RUN_FILE --out DIR` in another "
                    "folder, or with --overwrite in this one"};
+}
+
+int resumed_run::may_go_alone(const train_options& o) const {
+  if (!record_ || !record_->open || o.yes || o.detach || names_a_node(o.at)
+      || !o.join.empty() || !runtime::client(client_of(o.at)).connect())
+    return exit_done;
+  const std::string again =
+    "shoal train " + shell_path(o.out.string()) + " --resume";
+  return confirm(
+    {"train --resume",
+     "Job " + record_->jobs.back()
+       + " of this run went to a shoal, of which no node answers here: it may "
+         "go "
+         "on there, or have ended there after step "
+       + std::to_string(step_)
+       + ", from which this process would train on by itself. To see what has "
+         "become of it, start the node again (`shoal node` with the options "
+         "that "
+         "it had) and run `"
+       + again + "`, or name a node by --peer.",
+     again + " --yes"});
 }
 
 model::result<runtime::run_config>

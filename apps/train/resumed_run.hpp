@@ -18,7 +18,8 @@
 namespace shoal::apps {
 
 /// `train DIR --resume` means the run in that folder: a run file that is a
-/// folder becomes --out. Fails if --out names another.
+/// folder becomes --out. Fails if --out names another, or if options exclude each
+/// other.
 model::status take_folder(train_options& o);
 
 class resumed_run {
@@ -26,6 +27,11 @@ public:
   /// Finds the newest checkpoint in a folder to which no other command writes.
   /// @param o  its --out is the folder
   static model::result<resumed_run> find(const train_options& o);
+
+  /// Asks the user where the run's job may go on, or has ended, out of reach: no
+  /// node answers here, so this process would train on from an earlier step by itself.
+  /// @returns exit_done if it may; else an exit code, with the reason on stderr
+  int may_go_alone(const train_options& o) const;
 
   /// The resolved run. A failure is a usage error: a key, a flag, a path.
   model::result<runtime::run_config> load(const run_options& given) const;

@@ -49,6 +49,8 @@ std::string to_json(const run_record& record) {
   all["steps_max"] = record.steps_max;
   if (!record.folder.empty())
     all["folder"] = record.folder;
+  if (record.open)
+    all["open"] = true;
   all["run"] = model::parse_json<json>(runtime::to_json(record.run));
   return model::json_text(all) + "\n";
 }
@@ -96,6 +98,10 @@ parse_record(std::string_view text, std::string_view where) {
       || folder.get_ref<const std::string&>().size() > record_folder_bytes_max)
     return wrong("folder");
   out.folder = folder.get<std::string>();
+  const json& open = all.value("open", json(false));
+  if (!open.is_boolean())
+    return wrong("open");
+  out.open = open.get<bool>();
   return out;
 }
 

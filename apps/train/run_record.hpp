@@ -7,7 +7,7 @@
 //
 // Format: {"format": "shoal-run-1", "jobs": ["<16 digits>", ...],
 //          "text": "<SHA-256>" or "", "steps_max": N, "folder": "/...",
-//          "run": {...}}; without "folder" it is unknown
+//          "open": true, "run": {...}}; without "folder" it is unknown
 // Errors: a failure names the file and the mistake. The folder may come from
 //         another user.
 #pragma once
@@ -43,6 +43,9 @@ struct run_record {
   /// The base of the run's relative paths: the working directory of the command
   /// that began it.
   std::string folder = {};
+  /// The last job may have gone on: it went to peers, and the folder does not have
+  /// its end.
+  bool open = false;
 
   bool has(std::string_view job) const;
   void add(const std::string& job);

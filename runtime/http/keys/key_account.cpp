@@ -1,6 +1,8 @@
 // runtime/http/keys/key_account.cpp -- buckets, and what is said of them.
 #include "runtime/http/keys/key_account.hpp"
 
+#include "runtime/core/text/amounts.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -136,7 +138,7 @@ key_account::take_prompt(std::uint64_t tokens) {
   if (tokens > tokens_->size()) {
     ++refused_tokens_;
     return openai::rate_limited(
-      "the prompt has " + std::to_string(tokens) + " tokens, and the key \""
+      "the prompt has " + core::count_text(tokens, "token") + ", and the key \""
         + name_ + "\" may use " + std::to_string(tokens_->size())
         + " a minute: a shorter one is needed",
       openai::api_error::never);

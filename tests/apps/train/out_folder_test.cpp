@@ -2,7 +2,9 @@
 // permitted changes of a resumed run, locks, and the state after a failed
 // command.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "apps/terminal/exit_codes.hpp"
 #include "apps/train/out_folder.hpp"
+#include "apps/train/resumed_run.hpp"
 #include "apps/train/run_changes.hpp"
 #include "runtime/model/data/result_names.hpp"
 #include "tests/support/folder.hpp"
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -323,6 +326,53 @@ BOOST_AUTO_TEST_CASE(a_job_goes_on_in_its_folder_and_no_other_does) {
     BOOST_TEST(bool((*fresh)->keep(job_b)));
   }
   BOOST_TEST(apps::read_record(w.top / "fresh")->run.seed == 9);
+}
+
+/// `--resume` without a node then asks whether to train beside it.
+BOOST_AUTO_TEST_CASE(a_folder_knows_whether_its_job_may_go_on_elsewhere) {
+  world w;
+  w.trained();
+  const auto is_open = [&] { return apps::read_record(w.top / "out")->open; };
+  BOOST_TEST(!is_open());
+  auto mine = w.open(request(purpose::attach, job_a));
+  BOOST_REQUIRE(mine);
+  BOOST_TEST(bool((*mine)->claim("")));
+  BOOST_TEST(bool((*mine)->keep(job_a, "", true)));
+  BOOST_TEST(is_open());
+  BOOST_TEST(bool((*mine)->close(job_b))); // another's end
+  BOOST_TEST(is_open());
+  BOOST_TEST(bool((*mine)->close(job_a)));
+  BOOST_TEST(!is_open());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_may_go_on_elsewhere_is_not_doubled_unasked) {
+  world w;
+  w.trained();
+  {
+    auto mine = w.open(request(purpose::attach, job_a));
+    BOOST_REQUIRE(mine);
+    BOOST_TEST(bool((*mine)->claim("")));
+    BOOST_TEST(bool((*mine)->keep(job_a, "", true)));
+  }
+  fs::create_directories(w.top / "out" / "checkpoint" / "step-7");
+  apps::train_options o;
+  o.at.data_dir = w.top / "no node here";
+  o.out = w.top / "out";
+  o.resume = true;
+  const auto run = apps::resumed_run::find(o);
+  BOOST_REQUIRE(run);
+  BOOST_TEST(run->may_go_alone(o)
+             == apps::exit_done); // a node is named: it is refused
+  o.at.data_dir.clear();
+  const char* const before = std::getenv("XDG_DATA_HOME");
+  const std::string old = before ? before : "";
+  ::setenv("XDG_DATA_HOME", (w.top / "none").c_str(), 1);
+  if (::isatty(STDIN_FILENO) != 1)
+    BOOST_TEST(run->may_go_alone(o) == apps::exit_usage);
+  o.yes = true;
+  BOOST_TEST(run->may_go_alone(o) == apps::exit_done);
+  before ? ::setenv("XDG_DATA_HOME", old.c_str(), 1)
+         : ::unsetenv("XDG_DATA_HOME");
 }
 
 // It replaced a finished model by an older one.
