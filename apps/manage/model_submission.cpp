@@ -78,7 +78,7 @@ model::status model_submission::send_folder(runtime::client& client) {
         ? passed->list()
         : upload_weights(
           folder_,
-          counted(put_to(client, [this] { return host_.goes_on(); }), told));
+          counted(put_to(client, [this] { return waits_for_room(); }), told));
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;
@@ -174,8 +174,22 @@ model_submission::find_followed(runtime::client& client) {
   const std::string removed = "removed (peers keep that of the last "
                               + std::to_string(actors::results_kept)
                               + " runs that have ended)";
-  if (!job.contains("checkpoint")
-      || !core::from_hex(text_of(job["checkpoint"], "digest"), out.manifest))
+  const bool known =
+    job.contains("checkpoint")
+    && core::from_hex(text_of(job["checkpoint"], "digest"), out.manifest);
+  if (const auto newer =
+        last_elsewhere(*status, found.text, o_.at,
+                       [this](const std::string& t) { host_.say(t); })) {
+    followed theirs = out;
+    theirs.step = newer->step;
+    theirs.manifest = newer->digest;
+    const auto read = read_checkpoint(client, theirs);
+    if (read)
+      return theirs;
+    host_.say("the checkpoint of step " + std::to_string(newer->step) + ": "
+              + read.message());
+  }
+  if (!known)
     return failure{"job " + out.name
                    + (ended
                         ? " has ended, and no checkpoint of it is known: it "
@@ -184,12 +198,6 @@ model_submission::find_followed(runtime::client& client) {
                         : std::string(" has no checkpoint yet (one comes "
                                       "every checkpoint.interval steps)"))};
   out.step = job["checkpoint"]["step"].get<std::uint64_t>();
-  if (const auto newer =
-        last_elsewhere(*status, found.text, o_.at,
-                       [this](const std::string& t) { host_.say(t); })) {
-    out.step = newer->step;
-    out.manifest = newer->digest;
-  }
   if (auto read = read_checkpoint(client, out); !read)
     return failure{"the checkpoint of step " + std::to_string(out.step)
                    + " of job " + out.name + ": " + read.message()
@@ -261,7 +269,8 @@ model_submission::submit(runtime::client& client,
   std::set<std::string> running;
   if (const auto status = parse_status(text)) {
     if (const std::string why = no_quorum_text(*status); !why.empty())
-      host_.say(why + ". Waiting for a quorum (" + host_.way_to_end() + ")");
+      host_.say(why + ". Waiting for a quorum, 30 s at most ("
+                + host_.way_to_end() + ")");
     endpoint_ = http_address(*status);
     running = running_jobs(*status);
   }
