@@ -5,6 +5,7 @@
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/signals.hpp"
+#include "apps/terminal/slow_work.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -147,8 +148,10 @@ int run_leave(const leave_options& o) {
   if (client.leave(!o.now))
     return fail(client.text());
   client.ask_of({}); // the other one ends
-  const auto until = std::chrono::steady_clock::now() + drain_max
-                     + runtime::leave_deadline + std::chrono::seconds(10);
+  const auto asked_at = std::chrono::steady_clock::now();
+  bool said = false;
+  const auto until =
+    asked_at + drain_max + runtime::leave_deadline + std::chrono::seconds(10);
   for (;;) {
     status = status_of(client);
     if (!status && is_asked)
@@ -167,6 +170,14 @@ int run_leave(const leave_options& o) {
     if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
       return fail("it was asked to leave and has not yet; see `shoal status`",
                   interrupts.seen() ? exit_interrupted : exit_failed);
+    if (std::chrono::steady_clock::now() - asked_at > slow_work::quiet_for
+        && !std::exchange(said, true))
+      std::cerr
+        << "shoal: it answers what it has begun, and hands over what it "
+           "holds: up to "
+        << std::chrono::duration_cast<std::chrono::seconds>(until - asked_at)
+             .count()
+        << " s (Ctrl-C: it goes on without this command)\n";
     std::this_thread::sleep_for(agreed_look_again);
   }
   if (!alone.empty()) {
