@@ -52,7 +52,8 @@ void say_no_quorum(runtime::client& client) {
   const auto status = status_of(client);
   const std::string why = status ? no_quorum_text(*status) : "";
   if (!why.empty())
-    std::cerr << "shoal: " << why << ". Waiting for a quorum (Ctrl-C: end)\n";
+    std::cerr << "shoal: " << why
+              << ". Waiting for a quorum, 30 s at most (Ctrl-C: end)\n";
 }
 
 std::string options_text(const node_address& at) {
@@ -72,7 +73,7 @@ std::string options_text(const node_address& at) {
 }
 
 node_address address_now(node_address at, const runtime::client* client) {
-  if (!at.peers.empty() && client != nullptr
+  if (client != nullptr
       && std::ranges::count(client->addresses(), client->where()) > 0)
     at.peers = {client->where()};
   return at;

@@ -32,8 +32,8 @@ void say_no_quorum(runtime::client& client);
 /// --name one", or nothing.
 std::string options_text(const node_address& at);
 
-/// Where a client that asked `at` is now: an address that was named may be that of a
-/// node that has gone since. @param client  null: it has not asked yet
+/// Where a client that asked `at` is now: the node that was asked, here or at an
+/// address, may have gone since. @param client  null: it has not asked yet
 node_address address_now(node_address at, const runtime::client* client);
 
 /// A command line that is printed for the user to copy, for the same node:
