@@ -151,7 +151,7 @@ void job_actor::act(const checkpoint_awaited& a) {
       + " to " + std::to_string(a.otherwise) + "; it does so after "
       + minutes(a.patience)
       + " (checkpoint.patience_seconds), or on `shoal recover "
-      + config_.entry.name + "`",
+      + core::job_text(config_.entry.id) + "`",
     a.checkpoint.manifest);
 }
 
