@@ -133,7 +133,7 @@ model::status chat_model::find_at_node() {
   runtime::client node(client_of(o_.at));
   if (node.connect()) {
     if (is_path && !names_a_node(o_.at))
-      return serve();
+      return serve(true);
     return failure{
       node.text()
       + "; name a model's folder to serve it here, or another server by "
@@ -163,7 +163,7 @@ model::status chat_model::find_at_node() {
                      + "` asks it. To chat with another of that name, serve "
                        "it as another: `shoal serve "
                      + shell_word(o_.model) + " --as NAME`"};
-    return serve();
+    return serve(false);
   }
   return choose(*models);
 }
@@ -221,9 +221,10 @@ model::status chat_model::choose(const std::vector<listed>& from) {
     + (o_.url.empty() ? ", and there is no such folder" : "") + there};
 }
 
-model::status chat_model::serve() {
-  std::vector<std::string> words{"shoal",  "serve",  o_.model,
-                                 "--json", "--http", "127.0.0.1:0"};
+model::status chat_model::serve(bool alone) {
+  std::vector<std::string> words{"shoal", "serve", o_.model, "--json"};
+  if (alone)
+    words.insert(words.end(), {"--http", "127.0.0.1:0"});
   const auto add = [&words](const char* flag, const std::string& value) {
     if (!value.empty())
       words.insert(words.end(), {flag, value});

@@ -56,7 +56,8 @@ private:
   model::status use_url(const std::string& url);
   model::result<std::vector<listed>> list() const;
   model::status choose(const std::vector<listed>& from);
-  model::status serve();
+  /// @param alone  no node runs here
+  model::status serve(bool alone);
   model::status read_served_line(const std::string& line, bool& ready);
   model::status wait_until_served();
 
