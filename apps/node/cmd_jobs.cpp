@@ -310,7 +310,9 @@ int run_recover(const recover_options& o) {
                 "that it waits for, or --force, to make a new shoal of this "
                 "node alone, which the others join when they come back",
                 exit_usage);
-  if (auto why = needs_a_name(o.at, "recover"); !why.empty())
+  if (auto why = needs_a_name(o.at, o.force ? "recover --force"
+                                            : "recover " + shell_word(o.job));
+      !why.empty())
     return fail(why, exit_usage);
   runtime::client client(client_of(o.at));
   if (client.connect())

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <fstream>
 #include <iostream>
 
 namespace shoal::apps {
@@ -23,6 +24,15 @@ int confirm(const irrevocable& act) {
     return exit_done;
   std::cerr << "shoal: nothing was changed\n";
   return exit_failed;
+}
+
+std::string this_command() {
+  std::ifstream words("/proc/self/cmdline", std::ios::binary);
+  std::string out = "shoal", word;
+  std::getline(words, word, '\0'); // the program
+  while (std::getline(words, word, '\0'))
+    out += " " + shell_word(word);
+  return out;
 }
 
 std::string shell_word(const std::string& word) {

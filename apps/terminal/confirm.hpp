@@ -21,6 +21,9 @@ struct irrevocable {
 /// on stderr
 int confirm(const irrevocable& act);
 
+/// The command line of this process, as a user would type it: "shoal train DIR".
+std::string this_command();
+
 /// A word in shell syntax: quoted if necessary.
 std::string shell_word(const std::string& word);
 

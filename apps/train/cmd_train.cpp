@@ -53,8 +53,6 @@ public:
       if (!found)
         return fail(found.message());
       resumed_ = *std::move(found);
-      if (const int no = resumed_->may_go_alone(o_); no != exit_done)
-        return no;
     }
     int code = exit_usage;
     auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run, &code);
@@ -226,6 +224,10 @@ private:
         return same;
     if (auto connected = connect(); !connected)
       return connected;
+    client_->watch_uploads([this, told = watch_work(),
+                            done = std::uint64_t{0}](std::size_t n) mutable {
+      return told("uploading", done += n, 0) || job_ != 0;
+    });
     if (auto idle = check_jobs(); !idle)
       return idle;
     core::job_entry entry = make_entry(run_, name_of_job());
@@ -251,7 +253,8 @@ private:
   void keep_folder() {
     if (!folder_)
       return;
-    if (auto kept = folder_->keep(job_text(), way_to_watch(), !embedded_);
+    if (auto kept = folder_->keep(job_text(), way_to_watch(),
+                                  !embedded_ || !o_.join.empty());
         !kept)
       out_->say("notice", kept.message());
     say_notices();
@@ -290,7 +293,8 @@ private:
     if (!status)
       return model::done{};
     if (const std::string why = no_quorum_text(*status); !why.empty())
-      out_->say("notice", why + ". Waiting for a quorum (Ctrl-C: end)");
+      out_->say("notice",
+                why + ". Waiting for a quorum, 30 s at most (Ctrl-C: end)");
     addresses_ = client_->addresses();
     running_ = running_jobs(*status);
     if (!o_.resume)
@@ -353,14 +357,11 @@ private:
 
   /// @returns whether a node has answered
   bool ask_to_stop(bool drain) {
-    runtime::client_config c;
+    runtime::client_config c = client_again(o_.at);
     if (embedded_)
       c.data_dir = embedded_->folder();
-    else if (o_.at.peers.empty())
-      c.data_dir = data_dir_of(o_.at);
-    c.addresses = addresses_; // its node may be gone by now
-    c.cluster_key_file = o_.at.cluster_key;
-    c.key_was_used = true;
+    c.named = false; // its node may be gone by now
+    std::ranges::copy(addresses_, std::back_inserter(c.addresses));
     return stop_job(c, job_, drain);
   }
 
@@ -473,7 +474,7 @@ private:
       f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
     const auto broken = watch.run(job_);
-    if (watch.has_all() && !embedded_)
+    if (watch.has_all())
       static_cast<void>(
         folder_->close(job_text())); // else the next --resume asks
     if (broken == runtime::errc::no_node && to_end_)
@@ -586,6 +587,9 @@ int run_train(const train_options& o) {
     std::cerr << "shoal: " << taken.message() << "\n";
     return exit_usage;
   }
+  // Before it takes signals over: it may wait for an answer.
+  if (const int no = resumed_run::may_go_alone(all); no != exit_done)
+    return no;
   // Of commands that were killed, or whose checkpoint was moved away.
   runtime::remove_empty_kept_folders();
   training run(all);

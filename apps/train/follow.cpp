@@ -2,6 +2,7 @@
 #include "apps/train/follow.hpp"
 
 #include "actors/job/job_cleaner.hpp"
+#include "apps/terminal/slow_work.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "runtime/files/file_io.hpp"
 
@@ -233,9 +234,10 @@ bool follower::on(const job_event& e) {
     state_ = e.text;
     cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
-    if (config_.last && config_.last->step == e.step && told_step_ != e.step) {
+    if (config_.last && config_.last->step <= e.step
+        && config_.last->step > told_step_.value_or(0)) {
       pending_ = *config_.last;
-      told_step_ = e.step;
+      told_step_ = config_.last->step;
     }
     ended_ = true;
     fetch_pending();
@@ -293,19 +295,20 @@ void follower::bring_home(const job_event& end) {
                              + std::to_string(newest_step_) + ", is in "
                              + newest_.string());
   else if (newest_.empty() || newest_step_ != end.step)
-    out_.say("notice",
-             told_step_ && *told_step_ == end.step && !unwritten_
-               ? not_fetched(*told_step_, config_.attach)
-             : newest_.empty() && !told_step_ && !unwritten_
-               ? "it was ended before it had a checkpoint"
-             : newest_.empty() || unwritten_
-               ? "the model of step " + std::to_string(end.step)
-                   + " could not be saved"
-               : "the newest checkpoint is of step "
-                   + std::to_string(newest_step_)
-                   + (elsewhere ? " here: the node that was asked has "
-                                  "not heard of a later one"
-                                : ": what came after it is lost"));
+    out_.say(
+      "notice",
+      told_step_ && *told_step_ == end.step && !unwritten_
+        ? not_fetched(*told_step_, config_.attach)
+      : newest_.empty() && !told_step_ && !unwritten_
+        ? (elsewhere ? "the node that was asked knows no checkpoint of it"
+                     : "it was ended before it had a checkpoint")
+      : newest_.empty() || unwritten_
+        ? "the model of step " + std::to_string(end.step)
+            + " could not be saved"
+        : "the newest checkpoint is of step " + std::to_string(newest_step_)
+            + (elsewhere ? " here: the node that was asked has "
+                           "not heard of a later one"
+                         : ": what came after it is lost"));
   else
     saved_ = save_model();
 }
@@ -397,8 +400,15 @@ model::status follower::find_folder() {
 
 /// Waits for what is still being fetched.
 void follower::settle() {
+  const auto since = std::chrono::steady_clock::now();
+  bool said = false;
   if (fetcher_)
-    fetcher_->settle([this] { return host_.stops(); });
+    fetcher_->settle([&] {
+      if (std::chrono::steady_clock::now() - since > slow_work::quiet_for
+          && !std::exchange(said, true))
+        out_.aside("fetching the newest checkpoint");
+      return host_.stops();
+    });
   collect();
 }
 

@@ -108,11 +108,12 @@ public:
   /// That the checkpoint of a step is named by the log, and no peer has it.
   /// @param attach the command that asks again; "": there is none
   static std::string not_fetched(std::uint64_t step, const std::string& attach);
-  /// The job has ended, and the folder has the newest checkpoint that it has made.
+  /// The job has ended, and nothing of it is elsewhere that the folder lacks: it has
+  /// the checkpoint of the last step or, of a job that failed, the newest one.
   bool has_all() const {
     return ended_
-           && (!told_step_
-               || (!newest_.empty() && newest_step_ >= *told_step_));
+           && newest_step_
+                >= (state_ == "failed" ? told_step_.value_or(0) : last_step_);
   }
   /// The model is in the folder, or a later one is.
   bool saved() const { return saved_; }

@@ -110,25 +110,26 @@ model::result<resumed_run> resumed_run::find(const train_options& o) {
                    "folder, or with --overwrite in this one"};
 }
 
-int resumed_run::may_go_alone(const train_options& o) const {
-  if (!record_ || !record_->open || o.yes || o.detach || names_a_node(o.at)
-      || !o.join.empty() || !runtime::client(client_of(o.at)).connect())
+int resumed_run::may_go_alone(const train_options& o) {
+  if (!o.resume || o.yes || o.detach || names_a_node(o.at) || !o.join.empty())
     return exit_done;
-  const std::string again =
-    "shoal train " + shell_path(o.out.string()) + " --resume";
+  const auto found = find(o);
+  if (!found || !found->record_ || !found->record_->open
+      || runtime::client(client_of(o.at)).connect() != runtime::errc::no_node)
+    return exit_done; // the command says what is wrong, if anything is
+  const auto run = found->load(o.run);
+  if (!run || found->unpublished(*run) || !found->has_steps(*run))
+    return exit_done;
   return confirm(
     {"train --resume",
-     "Job " + record_->jobs.back()
+     "Job " + found->record_->jobs.back()
        + " of this run went to a shoal, of which no node answers here: it may "
-         "go "
-         "on there, or have ended there after step "
-       + std::to_string(step_)
+         "go on there, or have ended there after step "
+       + std::to_string(found->step_)
        + ", from which this process would train on by itself. To see what has "
          "become of it, start the node again (`shoal node` with the options "
-         "that "
-         "it had) and run `"
-       + again + "`, or name a node by --peer.",
-     again + " --yes"});
+         "that it had) and run this command then, or name a node by --peer.",
+     this_command() + " --yes"});
 }
 
 model::result<runtime::run_config>

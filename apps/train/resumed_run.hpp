@@ -31,7 +31,7 @@ public:
   /// Asks the user where the run's job may go on, or has ended, out of reach: no
   /// node answers here, so this process would train on from an earlier step by itself.
   /// @returns exit_done if it may; else an exit code, with the reason on stderr
-  int may_go_alone(const train_options& o) const;
+  static int may_go_alone(const train_options& o);
 
   /// The resolved run. A failure is a usage error: a key, a flag, a path.
   model::result<runtime::run_config> load(const run_options& given) const;

@@ -99,7 +99,7 @@ parse_record(std::string_view text, std::string_view where) {
     return wrong("folder");
   out.folder = folder.get<std::string>();
   const json& open = all.value("open", json(false));
-  if (!open.is_boolean())
+  if (!open.is_boolean() || (open.get<bool>() && out.jobs.empty()))
     return wrong("open");
   out.open = open.get<bool>();
   return out;

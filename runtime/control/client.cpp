@@ -4,6 +4,7 @@
 #include "runtime/control/client_keys.hpp"
 #include "runtime/control/client_link.hpp"
 #include "runtime/control/client_text.hpp"
+#include "runtime/control/learnt_peers.hpp"
 #include "runtime/control/missed_events.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/files/json.hpp"
@@ -64,8 +65,8 @@ public:
   bool move(steady_clock::time_point until, follow_handler* watcher = nullptr);
   /// What other nodes know of the steps after `last` and before `next`, in
   /// order. Nobody knows: nothing.
-  std::vector<job_event>
-  missed(core::job_id job, std::uint64_t last, std::uint64_t next);
+  std::vector<job_event> missed(core::job_id job, std::uint64_t last,
+                                std::uint64_t next, follow_handler& watcher);
 
   client_config config_;
   std::unique_ptr<client_link> link_;
@@ -75,9 +76,11 @@ public:
   std::vector<std::string> learnt_;   ///< addresses, from the last status
   std::vector<std::string> others_;   ///< ids of peers but its own, from there
   std::vector<std::string> refusing_; ///< those that refused the key
+  std::set<std::string> silent_;      ///< others who gave no missed events
   std::string no_key_;                ///< why dial() has no key; empty: it has
   std::string not_there_; ///< what a node says that might have handed on
   std::string member_;    ///< that is asked through the node; empty: the node
+  std::function<bool(std::size_t)> sent_; ///< see watch_uploads()
   std::uint64_t last_number_ = 0;
   std::uint64_t expected_ = 0; ///< bytes, behind the upload under way
 };
@@ -195,25 +198,10 @@ std::error_code client::impl::learn() {
 }
 
 void client::impl::learn_from(const std::string& json) {
-  const auto status = model::parse_json(json);
-  if (!status.is_object() || !status.contains("peers")
-      || !status.contains("self"))
-    return;
-  std::vector<std::string> addresses;
-  others_.clear();
-  for (const auto& peer : status["peers"]) {
-    if (!peer.is_object())
-      continue;
-    if (const auto id = peer.find("id");
-        id != peer.end() && id->is_string() && *id != status["self"])
-      others_.push_back(id->get<std::string>());
-    if (peer.contains("addresses"))
-      for (const auto& a : peer["addresses"])
-        if (a.is_string())
-          addresses.push_back(a.get<std::string>());
-  }
-  if (!addresses.empty())
-    learnt_ = std::move(addresses);
+  learnt_peers now = peers_in(json);
+  others_ = std::move(now.others);
+  if (!now.addresses.empty())
+    learnt_ = std::move(now.addresses);
 }
 
 bool client::impl::move(steady_clock::time_point until,
@@ -244,18 +232,23 @@ bool client::impl::move(steady_clock::time_point until,
 }
 
 std::vector<job_event>
-client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
+client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next,
+                     follow_handler& watcher) {
   missed_events out(job, last, next);
   // Through the node here: it needs no key. Else by their addresses.
   for (const std::string& other : near_ ? others_ : learnt_) {
+    if (silent_.contains(other) || watcher.stops())
+      continue;
     const auto link = near_ || other == where_ ? nullptr : dial(other);
-    if (link || near_)
-      out.read([&](const ask_events& what, client_reply& reply) {
-        client_request request{++last_number_, what, near_ ? other : ""};
-        client_link* const to = near_ ? link_.get() : link.get();
-        return to != nullptr && !to->call(request, reply, config_.timeout)
-               && reply.code == reply_code::ok;
-      });
+    client_link* const to = near_ ? link_.get() : link.get();
+    if (to == nullptr
+        || !out.read([&](const ask_events& what, client_reply& reply) {
+             client_request request{++last_number_, what, near_ ? other : ""};
+             return !watcher.stops()
+                    && !to->call(request, reply, config_.timeout)
+                    && reply.code == reply_code::ok;
+           }))
+      silent_.insert(other);
     if (out.complete())
       break;
   }
@@ -298,6 +291,9 @@ client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
     if (n != chunk.bytes.size())
       return fail(errc::corrupt, "the file has become shorter");
     offset += n;
+    if (sent_ && !sent_(n))
+      return fail(std::make_error_code(std::errc::operation_canceled),
+                  "interrupted");
     if (auto error = ask(std::move(chunk), reply))
       return error;
   }
@@ -334,6 +330,10 @@ std::error_code client::status(std::string& json) {
   impl_->learn_from(reply.text);
   json = std::move(reply.text);
   return {};
+}
+
+void client::watch_uploads(std::function<bool(std::size_t)> sent) {
+  impl_->sent_ = std::move(sent);
 }
 
 void client::expect_uploads(std::uint64_t bytes) {
@@ -473,7 +473,7 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
                : e.kind == job_event_kind::step && last_step != 0
                    && e.step > last_step + 1)
         for (const job_event& m :
-             impl_->missed(job, last_step, e.step + (done ? 1 : 0)))
+             impl_->missed(job, last_step, e.step + (done ? 1 : 0), watcher))
           if (!hand_over(m))
             return {};
       if (!hand_over(e))

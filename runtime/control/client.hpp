@@ -93,6 +93,10 @@ public:
   /// What `shoal status --json` prints.
   [[nodiscard]] std::error_code status(std::string& json);
 
+  /// Told the bytes of each part of an upload before it is sent; false ends it with
+  /// std::errc::operation_canceled.
+  void watch_uploads(std::function<bool(std::size_t bytes)> sent);
+
   /// That many bytes will be uploaded from now on: the node keeps room for what is
   /// left of them, so that another client's upload is refused instead of this one's
   /// next file.

@@ -37,6 +37,7 @@ void client_requests::ask(client_key who, client_request request,
   client_reply out;
   out.number = request.number;
   waiter w{who, request.number, 0, {}, clock::now(), reply, {}};
+  w.handed_on = request.handed_on;
   core::peer_id other{};
   if (is_for_another(request, other, out)) {
     if (out.code != reply_code::ok)
@@ -67,7 +68,7 @@ bool client_requests::serves_follower(clock::time_point now) const {
 }
 
 void client_requests::on(waiter w, ask_events& r) {
-  {
+  if (!w.handed_on) { // a peer looks for a few steps
     std::lock_guard lock(mutex_);
     followers_[w.who] = r.job;
     last_asked_ = clock::now();

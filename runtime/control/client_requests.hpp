@@ -77,8 +77,9 @@ private:
     ask_events events;
     clock::time_point until;
     answer reply;
-    std::string late = {}; ///< reply after `until`
-    bool submits = false;  ///< a job: the answer has its id
+    std::string late = {};  ///< reply after `until`
+    bool submits = false;   ///< a job: the answer has its id
+    bool handed_on = false; ///< by a peer, for its client
   };
   /// Waits for an outcome: calls `start` with the token by which it will be
   /// answered, unless too many requests of the client are waiting.

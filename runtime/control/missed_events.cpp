@@ -5,14 +5,14 @@
 
 namespace shoal::runtime {
 
-void missed_events::read(const asker& ask) {
+bool missed_events::read(const asker& ask) {
   std::uint64_t from = 0;
   for (;;) {
     client_reply reply;
-    if (!ask({job_, from}, reply) || reply.events.empty())
-      return;
+    if (!ask({job_, from}, reply))
+      return false;
+    bool more = !reply.ended && !reply.events.empty() && reply.value > from;
     from = reply.value;
-    bool more = !reply.ended;
     for (const job_event& e : reply.events) {
       const bool step = e.kind == job_event_kind::step;
       more = more && !(step && e.step >= next_);
@@ -24,7 +24,7 @@ void missed_events::read(const asker& ask) {
         steps_.insert(e.step);
     }
     if (!more)
-      return;
+      return true;
   }
 }
 

@@ -24,7 +24,8 @@ public:
   /// Asks one node. @returns whether it has answered
   using asker = std::function<bool(const ask_events&, client_reply&)>;
   /// Reads its log to its end, or to the first step that is not missed.
-  void read(const asker& ask);
+  /// @returns whether it has answered each time
+  bool read(const asker& ask);
   /// Whether no step is missed any more.
   bool complete() const { return steps_.size() == next_ - last_ - 1; }
   /// In the order of the steps.

@@ -185,10 +185,13 @@ class Audit(World):
     # A node that was cut off during a run lacked steps, and nobody said so.
     def test_steps_that_one_log_lacks_come_from_another_peer(self):
         self.succeed("key", "new", "key")
-        self.member("two", "--cluster-key", "key")
+        two = self.member("two", "--cluster-key", "key")
         job = self.job_with_a_gap("--cluster-key", "key")
         attach = ["attach", job, "--out", "got", "--name"]
+        # Nobody else answers.
+        two.child.send_signal(signal.SIGSTOP)
         said = self.run_shoal(*attach, "one")
+        two.child.send_signal(signal.SIGCONT)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("the log of the node that was asked lacks steps 3 to 5: "
                       "to have them, attach again", said.stdout + said.stderr)
@@ -197,7 +200,7 @@ class Audit(World):
         self.assertIn("not proven: steps 3 to 5 are missing", found.stdout)
         self.assertIn(f"`shoal attach {job} --peer ADDRESS --out got`",
                       found.stdout)
-        self.assertNotIn("lacks", self.succeed(*attach, "two"))
+        self.assertNotIn("lacks", self.succeed(*attach, "one"))
         self.audit(0, "got")
 
     # The command had no key to ask the others by.

@@ -163,7 +163,7 @@ class Ends(World):
 
     # It said that the loss was 0.
     def test_a_node_that_came_after_a_run_says_what_it_lacks(self):
-        self.ready("--name", "first")
+        first = self.ready("--name", "first")
         self.succeed("train", self.tiny_run(), "--data",
                      self.write_text_files(), "--detach", "--job.name", "early",
                      "--name", "first")
@@ -172,7 +172,15 @@ class Ends(World):
         self.assertLess(end["loss"], 5.5)
         late = self.ready("--name", "late")
         late.wait_line(lambda line: "2 peers" in line)
-        events = self.events(self.succeed(*attach, "late", "--out", "out"))
+        attach += ["late", "--out", "out"]
+        # The others know.
+        self.assertEqual(self.events(self.succeed(*attach))[-1]["loss"],
+                         end["loss"])
+        first.child.send_signal(signal.SIGSTOP)
+        alone = self.run_shoal(*attach)
+        first.child.send_signal(signal.SIGCONT)
+        self.assertEqual(alone.returncode, 1, alone.stderr)
+        events = self.events(alone.stdout)
         self.assertIsNone(events[-1]["loss"])
         self.assertTrue(any("its log has no steps" in e.get("text", "")
                             for e in events), events)

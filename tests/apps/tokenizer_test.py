@@ -225,7 +225,8 @@ class Tokenizer(World):
         # It named five keys, all of which follow from one.
         other = [a for a in go_on if a not in ("--tokenizer", "bpe")]
         said = self.refuse(1, *other, names=[
-            "data.tokenizer = bpe", "--tokenizer bpe", "shoal train out"])
+            "data.tokenizer = bpe", "--tokenizer bpe",
+            "leave out the run file"])
         self.assertNotIn("vocab_size", said)
         first = self.folder / "text/0.txt"
         text = first.read_text()

@@ -65,7 +65,7 @@ private:
   /// Tokens with their alternatives that a stream's last events repeat.
   static constexpr std::size_t kept_max = 4096;
   /// Tokens that may yet be the beginning of a message.
-  static constexpr std::size_t held_max = 64;
+  static constexpr std::size_t held_max = 512;
 
   const char* status() const { return cut_ ? "incomplete" : "completed"; }
 

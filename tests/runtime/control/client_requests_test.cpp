@@ -331,6 +331,10 @@ BOOST_FIXTURE_TEST_CASE(a_job_that_has_ended_is_followed_until_its_client_goes,
   BOOST_TEST(d.serves_follower(now()));
   d.forget(1);
   BOOST_TEST(!d.serves_follower(now()));
+  client_request by_peer{9, ask_events{7, 0}}; // it looks for steps
+  by_peer.handed_on = true;
+  d.ask(3, by_peer, [](const client_reply&) {});
+  BOOST_TEST(!d.serves_follower(now()));
 }
 
 /// Also when its client has gone: nobody would look at the outcome.
