@@ -316,7 +316,7 @@ private:
     if (name != wanted)
       out_->say("notice", "a job named \"" + wanted
                             + "\" is running: this one is named \"" + name
-                            + "\"");
+                            + "\"" + (o_.resume ? same_run_text : ""));
     return name;
   }
 
@@ -474,9 +474,8 @@ private:
       f.attach = attach_line();
     follower watch(*client_, *out_, *this, f);
     const auto broken = watch.run(job_);
-    if (watch.has_all())
-      static_cast<void>(
-        folder_->close(job_text())); // else the next --resume asks
+    if (watch.has_all()) // else the next --resume asks
+      static_cast<void>(folder_->close(job_text()));
     if (broken == runtime::errc::no_node && to_end_)
       return fail("the node is gone before job " + job_text()
                     + " has ended, and no other one answers: when one does, "

@@ -56,6 +56,11 @@ stopped_text(const std::filesystem::path& out, const std::string& resume);
 std::string unwatched_text(const std::string& job, const std::string& cancel,
                            const std::string& attach);
 
+/// Of a job of the same name, behind that notice: the folder may have been copied.
+inline constexpr const char* same_run_text =
+  ". If that one goes on from a copy of this folder, both train the same steps: "
+  "`shoal cancel` one of them";
+
 /// How a job has ended without a result.
 std::string ended_text(const follower& watch, const std::string& job);
 

@@ -6,6 +6,8 @@
 #include "runtime/files/json_scan.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp" // tokenizer_config_bytes_max
 
+#include <array>
+
 namespace shoal::model {
 
 namespace {
@@ -84,6 +86,11 @@ std::optional<std::string> text_of(const ordered_json& parts) {
   }
   return out;
 }
+
+/// Some templates make a role's control token of its name: "<|" + role + "|>". So
+/// another name is text.
+constexpr std::array<std::string_view, 6> roles{
+  "system", "developer", "user", "assistant", "tool", "function"};
 
 void read_arguments(ordered_json& message) {
   const auto calls = message.find("tool_calls");
@@ -184,8 +191,8 @@ chat_template::render(input from, text_template::fault& why) const {
   variables["documents"] = std::move(from.documents);
   variables["add_generation_prompt"] =
     from.add_generation_prompt && !from.continue_final_message;
-  auto out =
-    template_for(from).render({&variables, &tokens_, from.now, {}}, why);
+  auto out = template_for(from).render(
+    {&variables, &tokens_, from.now, {}, {"role", roles}}, why);
   if (!out || !from.continue_final_message)
     return out;
   // As transformers: the text ends with that of the last message.

@@ -44,7 +44,7 @@ text_template::render(const input& from, fault& why) const {
   try {
     if (from.foreign)
       for (const auto& [name, json] : from.foreign->items())
-        by.set(name, from_json(json, true));
+        by.set(name, from_json(json, true, from.chosen));
     if (from.own)
       for (const auto& [name, json] : from.own->items())
         by.set(name, from_json(json, false));

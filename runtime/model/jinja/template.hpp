@@ -41,6 +41,7 @@ public:
     const nlohmann::ordered_json* own = nullptr;
     std::tm now{};
     limits bounds{};
+    choice chosen{}; ///< of the clients' variables
   };
   /// A rendering that failed; `by_template` if the template raised it.
   struct fault {

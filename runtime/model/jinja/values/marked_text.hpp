@@ -11,6 +11,7 @@
 #include "runtime/core/text/text_range.hpp"
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,13 @@ struct marked_text {
   void append(const marked_text& more);
   /// Bytes [first, last). @pre first <= last <= size
   marked_text part(std::size_t first, std::size_t last) const;
+};
+
+/// What a client chooses and does not write: under this key these texts are as the
+/// model's own.
+struct choice {
+  std::string_view key;
+  std::span<const std::string_view> texts;
 };
 
 } // namespace shoal::jinja

@@ -10,7 +10,8 @@
 
 namespace shoal::jinja {
 
-value from_json(const nlohmann::ordered_json& json, bool foreign) {
+value from_json(const nlohmann::ordered_json& json, bool foreign,
+                const choice& chosen) {
   const auto text = [&](const std::string& t) {
     return foreign ? value(marked_text::from_client(t)) : value(t);
   };
@@ -31,13 +32,18 @@ value from_json(const nlohmann::ordered_json& json, bool foreign) {
   case type::array: {
     std::vector<value> items;
     for (const auto& item : json)
-      items.push_back(from_json(item, foreign));
+      items.push_back(from_json(item, foreign, chosen));
     return std::make_shared<sequence>(sequence_kind::list, std::move(items));
   }
   case type::object: {
     map out;
-    for (const auto& [key, item] : json.items())
-      out.put(text(key), from_json(item, foreign));
+    for (const auto& [key, item] : json.items()) {
+      const bool known =
+        key == chosen.key && item.is_string()
+        && std::ranges::find(chosen.texts, item.get_ref<const std::string&>())
+             != chosen.texts.end();
+      out.put(text(key), from_json(item, foreign && !known, chosen));
+    }
     return std::make_shared<const map>(std::move(out));
   }
   default:

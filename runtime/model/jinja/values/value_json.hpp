@@ -13,8 +13,10 @@ namespace shoal::jinja {
 
 /// Numbers beyond 64 bits become floats.
 /// @param foreign  whether its texts come from a client
+/// @param chosen  but these
 /// @pre nests less than value_depth_max levels, as parse_json() sees to
-value from_json(const nlohmann::ordered_json& json, bool foreign);
+value from_json(const nlohmann::ordered_json& json, bool foreign,
+                const choice& chosen = {});
 
 /// As Python's json.dumps().
 struct json_style {

@@ -5,8 +5,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 BOOST_AUTO_TEST_SUITE(jinja_templates)
 
@@ -56,6 +58,25 @@ std::string marked(const std::string& source, const json& foreign,
 }
 
 } // namespace
+
+/// A template may make a control token of a role's name.
+BOOST_AUTO_TEST_CASE(what_a_client_chooses_is_not_what_it_writes) {
+  constexpr std::array<std::string_view, 2> roles{"user", "tool"};
+  const json c = {
+    {"m",
+     {{{"role", "user"}, {"text", "user"}}, {{"role", "eos"}, {"text", "x"}}}}};
+  const auto t = text_template::parse(
+    "{% for x in m %}<|{{ x.role }}|>{{ x.text }}{% endfor %}");
+  BOOST_REQUIRE(t);
+  text_template::fault why;
+  const auto text = t->render({&c, nullptr, {}, {}, {"role", roles}}, why);
+  BOOST_REQUIRE(text);
+  BOOST_TEST(text->bytes == "<|user|>user<|eos|>x");
+  std::string foreign;
+  for (const text_range& f : text->foreign)
+    foreign += "[" + text->bytes.substr(f.first, f.last - f.first) + "]";
+  BOOST_TEST(foreign == "[user][eos][x]");
+}
 
 BOOST_AUTO_TEST_CASE(what_a_client_wrote_stays_marked) {
   const json c = {{"x", " a|b "}, {"m", {{"k", "v"}}}, {"n", 7}};
