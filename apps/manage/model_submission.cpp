@@ -78,7 +78,7 @@ model::status model_submission::send_folder(runtime::client& client) {
         ? passed->list()
         : upload_weights(
           folder_,
-          counted(put_to(client, [this] { return waits_for_room(); }), told));
+          counted(put_to(client, [this] { return host_.goes_on(); }), told));
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;

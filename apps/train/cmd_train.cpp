@@ -5,6 +5,7 @@
 // node runs here, one is started in this process.
 #include "apps/common/commands.hpp"
 #include "apps/common/progress.hpp"
+#include "apps/common/report.hpp"
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -119,8 +120,7 @@ private:
   int fail(const std::string& text, int code = exit_failed) {
     if (out_)
       out_->settle();
-    std::cerr << "shoal: " << text << "\n";
-    return code;
+    return apps::fail(text, code);
   }
 
   std::string job_text() const { return core::job_text(job_); }
@@ -149,7 +149,7 @@ private:
       out_->say("notice", "using the node at " + client_->where());
       return model::done{};
     }
-    if (names_a_node(o_.at) || error == std::errc::invalid_argument)
+    if (names_a_node(o_.at) || error != runtime::errc::no_node)
       return failure{client_->text()};
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
@@ -224,10 +224,11 @@ private:
         return same;
     if (auto connected = connect(); !connected)
       return connected;
-    client_->watch_uploads([this, told = watch_work(),
-                            done = std::uint64_t{0}](std::size_t n) mutable {
-      return told("uploading", done += n, 0) || job_ != 0;
-    });
+    client_->watch_uploads(
+      [this, slow = slow_notice(*out_, "uploading")](std::size_t) mutable {
+        slow();
+        return !interrupts_.seen() || job_ != 0;
+      });
     if (auto idle = check_jobs(); !idle)
       return idle;
     core::job_entry entry = make_entry(run_, name_of_job());

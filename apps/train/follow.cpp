@@ -2,7 +2,7 @@
 #include "apps/train/follow.hpp"
 
 #include "actors/job/job_cleaner.hpp"
-#include "apps/terminal/slow_work.hpp"
+#include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "runtime/files/file_io.hpp"
 
@@ -400,13 +400,10 @@ model::status follower::find_folder() {
 
 /// Waits for what is still being fetched.
 void follower::settle() {
-  const auto since = std::chrono::steady_clock::now();
-  bool said = false;
+  slow_notice slow(out_, "fetching the newest checkpoint");
   if (fetcher_)
     fetcher_->settle([&] {
-      if (std::chrono::steady_clock::now() - since > slow_work::quiet_for
-          && !std::exchange(said, true))
-        out_.aside("fetching the newest checkpoint");
+      slow();
       return host_.stops();
     });
   collect();

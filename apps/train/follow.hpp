@@ -109,11 +109,12 @@ public:
   /// @param attach the command that asks again; "": there is none
   static std::string not_fetched(std::uint64_t step, const std::string& attach);
   /// The job has ended, and nothing of it is elsewhere that the folder lacks: it has
-  /// the checkpoint of the last step or, of a job that failed, the newest one.
+  /// the checkpoint of the last step or, of a job that did not come to its end before
+  /// a node that saw it, the newest one.
   bool has_all() const {
+    const bool to_end = state_ == "done" || client_.lacked_steps();
     return ended_
-           && newest_step_
-                >= (state_ == "failed" ? told_step_.value_or(0) : last_step_);
+           && newest_step_ >= (to_end ? last_step_ : told_step_.value_or(0));
   }
   /// The model is in the folder, or a later one is.
   bool saved() const { return saved_; }

@@ -5,11 +5,14 @@
 #pragma once
 
 #include "apps/common/progress.hpp"
+#include "apps/terminal/slow_work.hpp" // quiet_for
 #include "apps/train/follow.hpp"
 #include "runtime/model/data/corpus.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 namespace shoal::apps {
 
@@ -56,9 +59,30 @@ stopped_text(const std::filesystem::path& out, const std::string& resume);
 std::string unwatched_text(const std::string& job, const std::string& cancel,
                            const std::string& attach);
 
+/// Says once what takes long, if it does; called while it goes on.
+class slow_notice {
+public:
+  /// @pre `out` outlives it
+  slow_notice(progress& out, std::string what)
+    : out_(out), what_(std::move(what)) {}
+  void operator()() {
+    if (std::chrono::steady_clock::now() - since_ > slow_work::quiet_for
+        && !std::exchange(said_, true))
+      out_.aside(what_);
+  }
+
+private:
+  progress& out_;
+  std::string what_;
+  std::chrono::steady_clock::time_point since_ =
+    std::chrono::steady_clock::now();
+  bool said_ = false;
+};
+
 /// Of a job of the same name, behind that notice: the folder may have been copied.
 inline constexpr const char* same_run_text =
-  ". If that one goes on from a copy of this folder, both train the same steps: "
+  ". If that one goes on from a copy of this folder, both train the same "
+  "steps: "
   "`shoal cancel` one of them";
 
 /// How a job has ended without a result.

@@ -63,8 +63,7 @@ public:
   void learn_from(const std::string& json);
   /// Moves to another node until `until`, or until `watcher` stops.
   bool move(steady_clock::time_point until, follow_handler* watcher = nullptr);
-  /// What other nodes know of the steps after `last` and before `next`, in
-  /// order. Nobody knows: nothing.
+  /// What other nodes know of the steps after `last` and before `next`.
   std::vector<job_event> missed(core::job_id job, std::uint64_t last,
                                 std::uint64_t next, follow_handler& watcher);
 
@@ -77,6 +76,7 @@ public:
   std::vector<std::string> others_;   ///< ids of peers but its own, from there
   std::vector<std::string> refusing_; ///< those that refused the key
   std::set<std::string> silent_;      ///< others who gave no missed events
+  bool lacked_ = false;               ///< some were asked for
   std::string no_key_;                ///< why dial() has no key; empty: it has
   std::string not_there_; ///< what a node says that might have handed on
   std::string member_;    ///< that is asked through the node; empty: the node
@@ -207,6 +207,7 @@ void client::impl::learn_from(const std::string& json) {
 bool client::impl::move(steady_clock::time_point until,
                         follow_handler* watcher) {
   std::string before = where_;
+  silent_.clear();
   const auto say_at = steady_clock::now() + first_answer_wait;
   for (bool said = false;;) {
     if (!connect(true)) {
@@ -235,28 +236,31 @@ std::vector<job_event>
 client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next,
                      follow_handler& watcher) {
   missed_events out(job, last, next);
+  lacked_ = true;
   // Through the node here: it needs no key. Else by their addresses.
   for (const std::string& other : near_ ? others_ : learnt_) {
-    if (silent_.contains(other) || watcher.stops())
+    if (silent_.contains(other) || other == where_ || watcher.stops())
       continue;
-    const auto link = near_ || other == where_ ? nullptr : dial(other);
+    const auto link = near_ ? nullptr : dial(other);
     client_link* const to = near_ ? link_.get() : link.get();
-    if (to == nullptr
-        || !out.read([&](const ask_events& what, client_reply& reply) {
-             client_request request{++last_number_, what, near_ ? other : ""};
-             return !watcher.stops()
-                    && !to->call(request, reply, config_.timeout)
-                    && reply.code == reply_code::ok;
-           }))
+    if (to == nullptr)
       silent_.insert(other);
+    else
+      out.read([&](const ask_events& what, client_reply& reply) {
+        client_request request{++last_number_, what, near_ ? other : ""};
+        if (watcher.stops() || to->call(request, reply, config_.timeout))
+          return false;
+        if (reply.code != reply_code::ok)
+          silent_.insert(other);
+        return reply.code == reply_code::ok;
+      });
     if (out.complete())
       break;
   }
   return out.take();
 }
 
-/// Pause until a disk without room is asked again: the node passes on what it has,
-/// piece by piece.
+/// Until a disk without room is asked again: the node passes on what it has.
 static constexpr milliseconds room_again_after{200};
 
 std::error_code client::impl::begin_upload(std::uint64_t total,
@@ -293,7 +297,7 @@ client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
     offset += n;
     if (sent_ && !sent_(n))
       return fail(std::make_error_code(std::errc::operation_canceled),
-                  "interrupted");
+                  "the upload was ended before all was sent: nothing runs");
     if (auto error = ask(std::move(chunk), reply))
       return error;
   }
@@ -307,7 +311,6 @@ client::client(client_config config)
 client::~client() = default;
 
 std::error_code client::connect() {
-  // With a node here it is needed only once that is lost.
   if (const std::string why = named_key_fault(impl_->config_); !why.empty())
     return impl_->fail(make_error_code(std::errc::invalid_argument), why);
   if (auto error = impl_->connect(false))
@@ -580,6 +583,10 @@ std::error_code client::revoke(const std::string& peer, std::string& id) {
 
 const std::string& client::text() const noexcept {
   return impl_->text_;
+}
+
+bool client::lacked_steps() const noexcept {
+  return impl_->lacked_;
 }
 
 const std::vector<std::string>& client::addresses() const noexcept {

@@ -189,6 +189,8 @@ public:
   /// Of the nodes of the shoal, as it was last heard: connect(), status() and
   /// follow() ask. Empty before.
   const std::vector<std::string>& addresses() const noexcept;
+  /// Whether a node that was followed was away for some of the job's steps.
+  bool lacked_steps() const noexcept;
 
   /// Whom it talks to: a socket's path or an address.
   const std::string& where() const noexcept;

@@ -33,11 +33,11 @@ client_requests::client_requests(control_handler& node,
 }
 
 void client_requests::ask(client_key who, client_request request,
-                          const answer& reply) {
+                          const answer& reply, bool handed_on) {
   client_reply out;
   out.number = request.number;
   waiter w{who, request.number, 0, {}, clock::now(), reply, {}};
-  w.handed_on = request.handed_on;
+  w.handed_on = handed_on;
   core::peer_id other{};
   if (is_for_another(request, other, out)) {
     if (out.code != reply_code::ok)

@@ -37,7 +37,9 @@ public:
   /// `wake` makes the owner call work() soon; called from any thread.
   client_requests(control_handler& node, std::function<void()> wake);
 
-  void ask(client_key who, client_request request, const answer& reply);
+  /// @param handed_on  by a peer, for its client
+  void ask(client_key who, client_request request, const answer& reply,
+           bool handed_on = false);
   /// The client is gone. Removes its unfinished uploads; if it has submitted no job,
   /// the node learns what it has left behind in the store.
   void forget(client_key who);

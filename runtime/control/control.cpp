@@ -4,6 +4,7 @@
 #include "runtime/control/client_requests.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
+#include "runtime/core/text/hex.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/wire/codec.hpp"
 
@@ -269,10 +270,14 @@ private:
       }
       if (known == far_.end())
         known = far_.emplace(r.who, ++last_key_).first;
-      requests_.ask(known->second, std::move(r.request),
-                    [this, who = r.who](const client_reply& reply) {
-                      node_.send(who, reply);
-                    });
+      const bool by_peer = std::holds_alternative<ask_events>(r.request.body)
+                           && node_.find(core::to_hex(r.who)).why.empty();
+      requests_.ask(
+        known->second, std::move(r.request),
+        [this, who = r.who](const client_reply& reply) {
+          node_.send(who, reply);
+        },
+        by_peer);
     }
   }
 

@@ -350,10 +350,8 @@ void mesh::ask(const core::peer_id& from, client_request&& request) {
   const bool invitee = client == transport::peer_role::invitee;
   // An invitee may send one kind of request, which no other client may send.
   if (client ? (use != nullptr) == invitee
-             : is_handed_on(request) && request.peer.empty()) {
-    request.handed_on = !client;
+             : is_handed_on(request) && request.peer.empty())
     handler_.take(from, std::move(request));
-  }
 }
 
 void mesh::set_members(std::set<core::peer_id> members) {

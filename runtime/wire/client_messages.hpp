@@ -255,8 +255,6 @@ struct client_request {
   /// of its id. The asked node hands the request on, over the link that members
   /// have, and gives back the answer. Empty: the asked node itself.
   std::string peer{};
-  /// A peer asks for its client. Not in the message: set where it arrives.
-  bool handed_on = false;
   friend bool
   operator==(const client_request&, const client_request&) = default;
 };

@@ -331,9 +331,9 @@ BOOST_FIXTURE_TEST_CASE(a_job_that_has_ended_is_followed_until_its_client_goes,
   BOOST_TEST(d.serves_follower(now()));
   d.forget(1);
   BOOST_TEST(!d.serves_follower(now()));
-  client_request by_peer{9, ask_events{7, 0}}; // it looks for steps
-  by_peer.handed_on = true;
-  d.ask(3, by_peer, [](const client_reply&) {});
+  // A peer looks for steps.
+  d.ask(
+    3, {9, ask_events{7, 0}}, [](const client_reply&) {}, true);
   BOOST_TEST(!d.serves_follower(now()));
 }
 
