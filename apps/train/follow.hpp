@@ -109,8 +109,8 @@ public:
   /// @param attach the command that asks again; "": there is none
   static std::string not_fetched(std::uint64_t step, const std::string& attach);
   /// The job has ended, and nothing of it is elsewhere that the folder lacks: it has
-  /// the checkpoint of the last step or, of a job that did not come to its end before
-  /// a node that saw it, the newest one.
+  /// the checkpoint of the last step or, of a job that was ended early and whose
+  /// followed node saw all of its steps, the newest one.
   bool has_all() const {
     const bool to_end = state_ == "done" || client_.lacked_steps();
     return ended_

@@ -1,4 +1,9 @@
 // runtime/control/learnt_peers.hpp -- what a client learns from a node's status.
+//
+// Used by client.cpp, to find another node when the asked one is gone, and to ask the
+// other peers through it.
+//
+// Threads: any. Errors: none; text that is no status gives nothing.
 #pragma once
 
 #include "runtime/files/json.hpp"

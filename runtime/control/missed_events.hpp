@@ -1,7 +1,7 @@
 // runtime/control/missed_events.hpp -- steps and evaluations of a job that one
 // node's log lacks, collected from the logs of others.
 //
-// Threads: one. Errors: none; who does not answer is passed over.
+// Threads: one. Errors: none; a node that does not answer is passed over.
 #pragma once
 
 #include "runtime/wire/client_messages.hpp"
