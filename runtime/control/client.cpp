@@ -2,257 +2,66 @@
 #include "runtime/control/client.hpp"
 
 #include "runtime/control/client_keys.hpp"
-#include "runtime/control/client_link.hpp"
+#include "runtime/control/client_session.hpp"
 #include "runtime/control/client_text.hpp"
-#include "runtime/control/learnt_peers.hpp"
 #include "runtime/control/missed_events.hpp"
-#include "runtime/control/node_folders.hpp"
-#include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
-#include "runtime/identity/identity.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <thread>
 
 namespace shoal::runtime {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 /// Between two questions about something that is not ready.
 static constexpr milliseconds pause{100};
-/// How long connections to one address may take while there are others.
-static constexpr milliseconds dial_max{2000};
 /// How often a follower asks where else the shoal can be reached.
 static constexpr milliseconds refresh_period{5000};
-/// A node that is being started, or whose shoal makes a new view, answers within
-/// a second. Before that, no node is reported as gone.
-static constexpr milliseconds first_answer_wait{2000};
 /// A blob is given up when its next piece has not come within this time.
 static constexpr milliseconds blob_patience{60000};
 
-class client::impl {
+class client::impl : public client_session {
 public:
-  explicit impl(client_config config) : config_(std::move(config)) {
-    if (!config_.data_dir.empty())
-      config_.data_dir = fs::absolute(config_.data_dir);
-  }
+  using client_session::client_session;
 
-  std::error_code connect(bool anywhere);
-  std::error_code ask(decltype(client_request::body) body, client_reply& out,
-                      const std::function<bool()>& goes_on = {});
   std::error_code
   begin_upload(std::uint64_t total, const std::function<bool()>& goes_on,
                client_reply& reply);
   std::error_code put(const std::function<std::size_t(std::span<std::byte>)>&,
                       std::uint64_t total, const core::blob_digest& digest,
                       const std::function<bool()>& goes_on);
-  std::error_code fail(std::error_code error, std::string text) {
-    text_ = std::move(text);
-    return error;
-  }
-  bool try_local(const fs::path& folder);
-  std::unique_ptr<client_link> dial(const std::string& address);
-  bool try_address(const std::string& address);
-  bool try_through(const fs::path& folder, const std::string& address);
-  std::error_code learn();
-  /// The addresses of the shoal's nodes, from what status() returns.
-  void learn_from(const std::string& json);
-  /// Moves to another node until `until`, or until `watcher` stops.
-  bool move(steady_clock::time_point until, follow_handler* watcher = nullptr);
   /// What other nodes know of the steps after `last` and before `next`.
   std::vector<job_event> missed(core::job_id job, std::uint64_t last,
                                 std::uint64_t next, follow_handler& watcher);
 
-  client_config config_;
-  std::unique_ptr<client_link> link_;
-  std::string where_;
-  bool near_ = false; ///< it is a node of this machine
-  std::string text_;
-  std::vector<std::string> learnt_;   ///< addresses, from the last status
-  std::vector<std::string> others_;   ///< ids of peers but its own, from there
-  std::vector<std::string> refusing_; ///< those that refused the key
-  std::set<std::string> silent_;      ///< others who gave no missed events
-  bool lacked_ = false;               ///< some were asked for
-  std::string no_key_;                ///< why dial() has no key; empty: it has
-  std::string not_there_; ///< what a node says that might have handed on
-  std::string member_;    ///< that is asked through the node; empty: the node
+  std::set<std::string> silent_;          ///< others who gave no missed events
+  bool lacked_ = false;                   ///< some were asked for
   std::function<bool(std::size_t)> sent_; ///< see watch_uploads()
-  std::uint64_t last_number_ = 0;
   std::uint64_t expected_ = 0; ///< bytes, behind the upload under way
 };
-
-bool client::impl::try_local(const fs::path& folder) {
-  link_ = make_unix_link(control_socket(folder));
-  where_ = folder.string();
-  near_ = true;
-  return link_ != nullptr;
-}
-
-std::unique_ptr<client_link> client::impl::dial(const std::string& address) {
-  bool refuses = false;
-  const client_keys keys = keys_for(config_);
-  no_key_ = keys.why;
-  if (keys.all.empty())
-    text_ = no_key_;
-  for (const auto& key : keys.all) {
-    auto link = make_tls_link(address, key, std::min(config_.timeout, dial_max),
-                              text_, refuses);
-    if (link)
-      return link;
-    if (!refuses)
-      return nullptr;
-  }
-  if (refuses && std::ranges::count(refusing_, address) == 0)
-    refusing_.push_back(address);
-  return nullptr;
-}
-
-/// Whether the node of `folder` is in a shoal with one at `address`, and that
-/// one answers.
-bool client::impl::try_through(const fs::path& folder,
-                               const std::string& address) {
-  if (!try_local(folder))
-    return false;
-  member_ = address;
-  where_ = address + ", through " + folder.string();
-  client_reply reply;
-  if (!ask(ask_status{}, reply))
-    return true;
-  not_there_ = text_;
-  member_.clear();
-  link_.reset();
-  return false;
-}
-
-bool client::impl::try_address(const std::string& address) {
-  if (config_.cluster_key_file.empty() && !config_.through.empty())
-    for (const fs::path& folder : folders_of_nodes(config_.through))
-      if ((!config_.named || folder == config_.through)
-          && try_through(folder, address))
-        return true;
-  link_ = dial(address);
-  where_ = address;
-  near_ = false;
-  return link_ != nullptr;
-}
-
-std::error_code client::impl::connect(bool anywhere) {
-  text_.clear();
-  refusing_.clear();
-  link_.reset();
-  if (!config_.data_dir.empty()) {
-    if (try_local(config_.data_dir))
-      return {};
-    // All nodes of the user's default directory are his.
-    if (anywhere || (!config_.named && is_by_name(config_.data_dir)))
-      for (const fs::path& folder : folders_of_nodes(config_.data_dir))
-        if (try_local(folder))
-          return {};
-  }
-  std::vector<std::string> addresses = config_.addresses;
-  if (anywhere)
-    addresses.insert(addresses.end(), learnt_.begin(), learnt_.end());
-  for (const std::string& address : addresses)
-    if (try_address(address))
-      return {};
-  return fail(errc::no_node,
-              no_node_text(config_, {text_, no_key_, not_there_}));
-}
-
-std::error_code
-client::impl::ask(decltype(client_request::body) body, client_reply& out,
-                  const std::function<bool()>& goes_on) {
-  if (!link_) // text_ says why it was lost
-    return text_.empty() ? fail(errc::lost, "not connected to a node")
-                         : make_error_code(errc::lost);
-  milliseconds timeout = config_.timeout;
-  if (takes_agreement(body))
-    timeout += milliseconds(35000); // the shoal may take its time to agree
-  client_request request{++last_number_, std::move(body), member_};
-  if (auto error = link_->call(request, out, timeout, goes_on)) {
-    link_.reset();
-    return fail(error, "node " + where_ + ": " + error.message());
-  }
-  switch (out.code) {
-  case reply_code::ok:
-  case reply_code::again_later:
-    return {};
-  case reply_code::not_found:
-    return fail(errc::not_found, out.text);
-  case reply_code::refused:
-    break;
-  }
-  return fail(errc::refused, out.text);
-}
-
-std::error_code client::impl::learn() {
-  client_reply reply;
-  if (auto error = ask(ask_status{}, reply))
-    return error;
-  learn_from(reply.text);
-  return {};
-}
-
-void client::impl::learn_from(const std::string& json) {
-  learnt_peers now = peers_in(json);
-  others_ = std::move(now.others);
-  if (!now.addresses.empty())
-    learnt_ = std::move(now.addresses);
-}
-
-bool client::impl::move(steady_clock::time_point until,
-                        follow_handler* watcher) {
-  std::string before = where_;
-  silent_.clear();
-  const auto say_at = steady_clock::now() + first_answer_wait;
-  for (bool said = false;;) {
-    if (!connect(true)) {
-      (void)learn();
-      if (link_) {
-        if (config_.say && where_ != before)
-          config_.say("lost the node at " + before + "; using " + where_);
-        return true;
-      }
-    }
-    if (steady_clock::now() >= until
-        || (watcher && (watcher->stops() || watcher->lost())))
-      return false;
-    if (config_.say && !said && steady_clock::now() >= say_at) {
-      said = true;
-      config_.say(lost_node_text(
-        before, {!learnt_.empty(), no_key_, refusing_},
-        std::chrono::ceil<std::chrono::seconds>(until - steady_clock::now())
-          .count()));
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
 
 std::vector<job_event>
 client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next,
                      follow_handler& watcher) {
   missed_events out(job, last, next);
   lacked_ = true;
-  // Through the node here: it needs no key. Else by their addresses.
-  for (const std::string& other : near_ ? others_ : learnt_) {
-    if (silent_.contains(other) || other == where_ || watcher.stops())
+  for (const std::string& other : others()) {
+    if (silent_.contains(other) || watcher.stops())
       continue;
-    const auto link = near_ ? nullptr : dial(other);
-    client_link* const to = near_ ? link_.get() : link.get();
-    if (to == nullptr)
+    const way ask_other = way_to(other);
+    if (!ask_other)
       silent_.insert(other);
     else
       out.read([&](const ask_events& what, client_reply& reply) {
-        client_request request{++last_number_, what, near_ ? other : ""};
-        if (watcher.stops() || to->call(request, reply, config_.timeout))
+        if (watcher.stops())
           return false;
-        if (reply.code != reply_code::ok)
+        const bool answered = ask_other(what, reply);
+        if (!answered)
           silent_.insert(other);
-        return reply.code == reply_code::ok;
+        return answered;
       });
     if (out.complete())
       break;
@@ -311,19 +120,20 @@ client::client(client_config config)
 client::~client() = default;
 
 std::error_code client::connect() {
-  if (const std::string why = named_key_fault(impl_->config_); !why.empty())
+  if (const std::string why = named_key_fault(impl_->config()); !why.empty())
     return impl_->fail(make_error_code(std::errc::invalid_argument), why);
   if (auto error = impl_->connect(false))
     return error;
   // A node that has too many clients says so to the first question.
   const auto error = impl_->learn();
   if (error == errc::timed_out)
-    impl_->text_ = silent_node_text(impl_->where_, impl_->config_.timeout);
+    return impl_->fail(
+      {}, silent_node_text(impl_->where(), impl_->config().timeout));
   return error == errc::refused ? error : std::error_code{};
 }
 
 void client::ask_of(std::string member) {
-  impl_->member_ = std::move(member);
+  impl_->ask_of(std::move(member));
 }
 
 std::error_code client::status(std::string& json) {
@@ -417,8 +227,8 @@ std::error_code client::submit(core::job_entry job, core::job_id& id,
   client_reply reply;
   const auto error = impl_->ask(submit_job{std::move(job)}, reply, goes_on);
   if (error == errc::lost || error == errc::timed_out)
-    impl_->text_ += may_have_job_text;
-  else if (!error)
+    return impl_->fail(error, impl_->text() + may_have_job_text);
+  if (!error)
     id = reply.value;
   return error;
 }
@@ -454,14 +264,17 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
-      const std::string before = impl_->where_;
-      if (!impl_->move(steady_clock::now() + patience, &watcher))
+      const std::string before = impl_->where();
+      impl_->silent_.clear();
+      if (!impl_->move(steady_clock::now() + patience, [&watcher] {
+            return watcher.stops() || watcher.lost();
+          }))
         return watcher.stops()
                  ? std::error_code{}
                  : impl_->fail(
                    errc::no_node,
                    gone_node_text(
-                     before, impl_->refusing_,
+                     before, impl_->refusing(),
                      std::chrono::ceil<std::chrono::seconds>(patience)
                        .count()));
       next = 0; // positions are those of one node
@@ -582,7 +395,7 @@ std::error_code client::revoke(const std::string& peer, std::string& id) {
 }
 
 const std::string& client::text() const noexcept {
-  return impl_->text_;
+  return impl_->text();
 }
 
 bool client::lacked_steps() const noexcept {
@@ -590,11 +403,11 @@ bool client::lacked_steps() const noexcept {
 }
 
 const std::vector<std::string>& client::addresses() const noexcept {
-  return impl_->learnt_;
+  return impl_->addresses();
 }
 
 const std::string& client::where() const noexcept {
-  return impl_->where_;
+  return impl_->where();
 }
 
 } // namespace shoal::runtime
