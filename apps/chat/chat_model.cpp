@@ -7,6 +7,8 @@
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/terminal/signal_order.hpp"
+#include "apps/terminal/signals.hpp" // again_text
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -35,6 +37,8 @@ constexpr int ok = 200, unauthorized = 401, forbidden = 403, not_found = 404;
 constexpr std::size_t models_max = 10000;
 /// Of a line of `shoal serve --json`.
 constexpr std::size_t line_bytes_max = 1 << 20;
+/// An end that takes longer is told of.
+constexpr int slow_ms = 2000;
 
 /// Tells the child to end in order, as Ctrl-C would.
 void interrupt(const runtime::child_process& child) {
@@ -51,27 +55,53 @@ chat_model::chat_model(const chat_options& o, chat_interrupts& interrupts,
 }
 
 chat_model::~chat_model() {
+  end();
+}
+
+bool chat_model::end() {
   if (!child_.running())
-    return;
+    return true;
+  signal_order order;
+  static_cast<void>(interrupts_.taken());
+  order.take(signal_order::clock::now(), false);
   interrupt(child_);
   std::array<char, 4096> bytes{};
-  // Its end closes the pipe. Ctrl-C again ends it at once.
-  static_cast<void>(interrupts_.taken());
+  bool said = false;
   for (;;) {
     std::array<pollfd, 2> fds{
-      pollfd{said_.get(), POLLIN, 0},
+      pollfd{said_.get(), POLLIN, 0}, // the child's end closes the pipe
       pollfd{interrupts_.ends() ? -1 : interrupts_.fd(), POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+    const int ready = ::poll(fds.data(), fds.size(), said ? -1 : slow_ms);
+    if (ready < 0 && errno != EINTR)
       break;
-    if (fds[1].revents != 0) {
-      child_.kill();
-      return;
+    if (ready == 0) {
+      said = true;
+      say_(std::string("ending the model of this chat (") + again_text + ")");
     }
-    if (fds[0].revents != 0
+    if (ready > 0 && fds[1].revents != 0 && interrupts_.taken()
+        && !interrupts_.ends()
+        && order.take(signal_order::clock::now(), false)
+             == signal_order::meaning::again) {
+      child_.kill();
+      say_(left_text());
+      return false;
+    }
+    if (ready > 0 && fds[0].revents != 0
         && ::read(said_.get(), bytes.data(), bytes.size()) <= 0)
       break;
   }
   child_.wait();
+  return true;
+}
+
+std::string chat_model::left_text() const {
+  if (alone_)
+    return "stopped";
+  return "stopped; the model may still be served: "
+         + (name_.empty()
+              ? "`" + command_line("jobs", o_.at) + "` shows whether it is"
+              : "`" + command_line("cancel " + shell_word(name_), o_.at)
+                  + "` ends it");
 }
 
 model::status chat_model::read_key() {
@@ -222,6 +252,7 @@ model::status chat_model::choose(const std::vector<listed>& from) {
 }
 
 model::status chat_model::serve(bool alone) {
+  alone_ = alone;
   std::vector<std::string> words{"shoal", "serve", o_.model, "--json"};
   if (alone)
     words.insert(words.end(), {"--http", "127.0.0.1:0"});

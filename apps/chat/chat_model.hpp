@@ -26,7 +26,7 @@ public:
   /// @param say takes lines about what is done meanwhile
   chat_model(const chat_options& o, chat_interrupts& interrupts,
              std::function<void(const std::string&)> say);
-  ~chat_model(); ///< ends the child, and waits for that
+  ~chat_model(); ///< calls end()
   chat_model(const chat_model&) = delete;
   chat_model& operator=(const chat_model&) = delete;
 
@@ -34,6 +34,11 @@ public:
   [[nodiscard]] model::status find();
   /// Whether Ctrl-C has ended find().
   bool interrupted() const noexcept { return interrupted_; }
+
+  /// Ends the child, and waits until its model is not served any more. Ctrl-C
+  /// meanwhile, a second or more later, ends it at once, and is told what may be left.
+  /// @returns whether the child has ended in order; also if there is none
+  bool end();
 
   const std::string& name() const noexcept { return name_; }
   /// Tokens; 0: the server has not said.
@@ -60,6 +65,8 @@ private:
   model::status serve(bool alone);
   model::status read_served_line(const std::string& line, bool& ready);
   model::status wait_until_served();
+  /// What a child that was ended at once may have left.
+  std::string left_text() const;
 
   const chat_options& o_;
   chat_interrupts& interrupts_;
@@ -68,6 +75,7 @@ private:
   std::string name_;
   std::uint64_t context_ = 0;
   bool interrupted_ = false;
+  bool alone_ = false; ///< the child is the only peer
   runtime::child_process child_;
   runtime::posix::descriptor said_; ///< of the child
 };

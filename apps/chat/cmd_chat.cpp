@@ -54,6 +54,14 @@ public:
       talk_(o.settings) {}
 
   int run() {
+    const int code = talk();
+    return model_.end() ? code : exit_interrupted;
+  }
+
+private:
+  enum class asked { answered, stopped, failed };
+
+  int talk() {
     if (auto found = model_.find(); !found)
       return model_.interrupted() || interrupts_.taken()
                ? exit_interrupted
@@ -62,9 +70,6 @@ public:
       return run_once();
     return run_terminal();
   }
-
-private:
-  enum class asked { answered, stopped, failed };
 
   /// Sends the conversation, whose last message is a question, and shows the
   /// answer. Without any answer the question is taken back.

@@ -141,6 +141,9 @@ private:
     const auto error = client_->connect();
     if (!error) {
       say("notice", "using the node at " + client_->where());
+      interrupts_.on_second(
+        core::shown("stopped; `" + command_line("jobs", o_.at)
+                    + "` shows whether the model is served all the same"));
       return without_own_node();
     }
     if (names_a_node(o_.at) || error == std::errc::invalid_argument)
@@ -191,6 +194,10 @@ private:
   }
 
   int follow() {
+    if (!embedded_)
+      interrupts_.on_second(
+        core::shown("stopped; \"" + submission_.name()
+                    + "\" may still be served: " + cancel_line() + " ends it"));
     const auto error = client_->follow(submission_.job(), *this);
     if (error && state_.empty()) {
       if (detached_)

@@ -145,9 +145,19 @@ class Terminal:
         self.wait("\n")
         return ESCAPE.sub("", self.wait(then))
 
-    def end(self):
+    def end(self, press=None):
+        """`press`: done again and again until the chat has ended."""
+        pressed = 0
         try:
-            while more := os.read(self.fd, 65536):
+            while True:
+                if press and time.monotonic() - pressed > 0.3:
+                    press()
+                    pressed = time.monotonic()
+                if press and not select.select([self.fd], [], [], 0.1)[0]:
+                    continue
+                more = os.read(self.fd, 65536)
+                if not more:
+                    break
                 self.raw += more.decode(errors="replace")
         except OSError:
             pass
@@ -467,6 +477,20 @@ class Served(Serving):
         self.write("text/a", "no model")
         self.refused(self.chat("Hi", "text"), 1, "shoal serve text",
                      "ended with code 1")
+
+    def test_however_often_ctrl_c_comes_no_model_stays_unsaid(self):
+        # The third one killed what was to take the model off the shoal.
+        self.begin_node("first", {}, {})
+        t = Terminal(self, "chat", "m", "--name", "first")
+        t.wait(">>> ")
+        t.type("\x03")
+        t.wait("Ctrl-C again, or Ctrl-D, ends")
+        code = t.end(lambda: t.type("\x03"))
+        said = "may still be served: `shoal cancel m --name first` ends it"
+        if said not in ESCAPE.sub("", t.raw):
+            jobs = self.succeed("jobs", "--name", "first", "--json")
+            self.assertEqual((code, [j["state"] for j in json.loads(jobs)]),
+                             (0, ["cancelled"]), t.raw)
 
 
 if __name__ == "__main__":
