@@ -22,11 +22,11 @@
 #include "apps/train/jobs_of_run.hpp"
 #include "apps/train/out_folder.hpp"
 #include "apps/train/resumed_run.hpp"
+#include "apps/train/run_data.hpp"
 #include "apps/train/run_lines.hpp"
-#include "apps/transfer/model_upload.hpp"
+#include "apps/transfer/model_upload.hpp" // check_model
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/shown.hpp"
-#include "runtime/files/sha256.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/files/safetensors.hpp" // no_weights
 
@@ -196,18 +196,9 @@ private:
     return failure{"model.path: " + whole.message() + way};
   }
 
-  /// The text as tokens; the tokenizer is first trained if requested, or taken
-  /// from the checkpoint.
-  model::result<model::corpus> text_of_run(model::corpus_report& report) {
-    const model::watch told = watch_work();
-    if (resumed_)
-      return read_text(run_, resumed_->tokenizer_of(run_), &report, told);
-    return read_new_text(run_, tokenizer_, report, told);
-  }
-
   model::status submit() {
     model::corpus_report report;
-    auto text = text_of_run(report);
+    auto text = data_.read(report, watch_work());
     if (!text)
       return failure{"data: " + text.message()
                      + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
@@ -217,8 +208,7 @@ private:
       folder_->update(run_);
     introduce(*out_, run_, o_.json);
     describe(*out_, run_, *text, report, o_.bigram);
-    text_ = model::serialise(*text);
-    const std::string digest = core::to_hex(runtime::sha256(text_));
+    const std::string digest = data_.keep(*text);
     if (folder_)
       if (auto same = folder_->check_text(digest); !same)
         return same;
@@ -232,13 +222,11 @@ private:
     if (auto idle = check_jobs(); !idle)
       return idle;
     core::job_entry entry = make_entry(run_, name_of_job());
-    if (client_->put_blob(text_, entry.data))
-      return failure{not_stored()};
-    data_ = entry.data;
-    entry.data_bytes = text_.size();
     if (resumed_)
       out_->say("notice", resumed_text(resumed_->from()));
-    if (auto put = put_origin(entry); !put)
+    const std::string where =
+      embedded_ ? " (" + embedded_->where_text() + ")" : "";
+    if (auto put = data_.put(*client_, entry, where); !put)
       return put;
     if (folder_)
       if (auto claimed = folder_->claim(digest); !claimed)
@@ -265,8 +253,8 @@ private:
       folder_.reset();
       return;
     }
-    if (tokenizer_) // `shoal audit` reads the text like this run
-      if (auto copied = tokenizer_->write_to(o_.out); !copied)
+    if (data_.tokenizer()) // `shoal audit` reads the text like this run
+      if (auto copied = data_.tokenizer()->write_to(o_.out); !copied)
         out_->say("notice", copied.message());
     say_where_keys_are(*out_, o_.out, o_.json);
     try {
@@ -276,12 +264,17 @@ private:
     }
   }
 
-  /// The command with which others can watch the job.
-  std::string way_to_watch() const {
+  /// Of the node that runs in this process, if one does.
+  node_address own_address() const {
     node_address at = o_.at;
     if (embedded_)
       at.data_dir = embedded_->folder();
-    return command_line("attach " + job_text(), at);
+    return at;
+  }
+
+  /// The command with which others can watch the job.
+  std::string way_to_watch() const {
+    return command_line("attach " + job_text(), own_address());
   }
 
   /// Gets the shoal's addresses and the names of its jobs, and checks that the
@@ -319,26 +312,6 @@ private:
                             + "\" is running: this one is named \"" + name
                             + "\"" + (o_.resume ? same_run_text : ""));
     return name;
-  }
-
-  /// Why the node has not stored what it was given.
-  std::string not_stored() const {
-    return client_->text()
-           + (embedded_ ? " (" + embedded_->where_text() + ")" : "");
-  }
-
-  /// Uploads initial weights, a checkpoint, or the trained tokenizer.
-  model::status put_origin(core::job_entry& entry) {
-    const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
-    const put_pieces put = [this](std::span<const model::file_piece> pieces,
-                                  core::blob_digest& digest) -> model::status {
-      if (client_->put_pieces(pieces, digest))
-        return failure{not_stored()};
-      return model::done{};
-    };
-    return apps::put_origin(
-      entry, resumed_ ? resumed_->from() : fs::path(run_.model_path),
-      resumed_ ? resumed_->step() : 0, trained ? &*tokenizer_ : nullptr, put);
   }
 
   /// Stays until step 1 has run: then several peers have the job's text, and
@@ -400,8 +373,8 @@ private:
   }
   bool lost() override { return to_end_; }
   void moved() override {
-    if (!text_.empty()) // before the first step
-      give_again();
+    if (data_.held()) // before the first step
+      out_->say("notice", data_.put_again(*client_));
   }
   void seen(const job_event& e) override {
     if (e.kind == job_event_kind::done) {
@@ -413,13 +386,13 @@ private:
     no_room_ = embedded_ ? embedded_->is_full() : waits_for_room(e);
     if (e.kind != job_event_kind::step)
       return;
-    text_ = {}; // others have it now
+    data_.release();
     stop_.stepped(orderly_stop::clock::now());
   }
   bool give(const core::blob_digest& wanted) override {
-    if (wanted != data_)
+    if (!data_.is_text(wanted))
       return false;
-    read_again();
+    out_->say("notice", data_.put_again(*client_));
     return true;
   }
   bool gives_up() override { return giving_up_ && interrupts_.seen(); }
@@ -516,51 +489,16 @@ private:
     return fail(ended_text(watch, job_text()));
   }
 
-  /// Before the first step perhaps only the node that took the job has its
-  /// data; later all peers that had it may be gone.
-  void give_again() {
-    core::blob_digest same{};
-    core::job_entry again;
-    if (client_->put_blob(text_, same) || !put_origin(again))
-      out_->say("notice", "the job's data could not be given to "
-                            + client_->where() + ": " + client_->text());
-    else
-      out_->say("notice",
-                "the job's data is given to " + client_->where() + " again");
-  }
-
-  /// Reads the text again. The files may have changed since: then the job
-  /// cannot use them.
-  void read_again() {
-    if (text_.empty()) {
-      const auto text =
-        tokenizer_ ? read_text(run_, *tokenizer_)
-                   : read_text(run_, resumed_ ? resumed_->tokenizer_of(run_)
-                                              : fs::path());
-      if (text)
-        text_ = model::serialise(*text);
-      if (!text || runtime::sha256(text_) != data_) {
-        text_ = {};
-        out_->say("notice",
-                  "no peer has the job's data, and it cannot be given again: "
-                    + (text ? "its files have changed since it was submitted"
-                            : text.message()));
-        return;
-      }
-    }
-    give_again();
-  }
-
   const train_options& o_;
   signals interrupts_; // before any thread starts
   runtime::run_config run_;
   std::optional<resumed_run> resumed_; ///< of --resume
+  run_data data_{run_, resumed_};
   std::unique_ptr<progress> out_;
   std::unique_ptr<out_folder> folder_; ///< none: no files are written
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
-  std::optional<tokenizer_files> tokenizer_; ///< trained by this run
   orderly_stop stop_;
   bool giving_up_ = false; ///< the last checkpoint, at the first signal
   std::atomic<bool> unheard_{false};   ///< no node was there to end the job
@@ -571,8 +509,6 @@ private:
   bool ended_ = false;                 ///< the job
   bool finished_ = false;              ///< it has run all its steps
   std::string way_out_;                ///< of a full disk; not said yet
-  core::blob_digest data_{};           ///< of the job's data
-  std::vector<std::byte> text_;        ///< the job's data, before the next step
 };
 
 } // namespace
