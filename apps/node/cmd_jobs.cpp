@@ -2,12 +2,12 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/report.hpp"
 #include "apps/remote/found_job.hpp"
-#include "apps/remote/last_checkpoint.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp"
 #include "apps/terminal/signals.hpp"
 #include "apps/train/follow.hpp"
+#include "apps/train/jobs_of_run.hpp"
 #include "apps/train/out_folder.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -460,7 +460,9 @@ int run_attach(const attach_options& o) {
       return now;
     };
   if (!o.out.empty())
-    f.last = last_elsewhere(*status, job.text, o.at);
+    f.elsewhere = [&](std::uint64_t step) {
+      return last_of_others(client, job.text, step, o.at, out);
+    };
   f.keep = run->keep_latest_k;
   f.at = client_again(o.at);
   f.attach = "`" + command_line("attach " + job.text, o.at, o.out) + "`";

@@ -50,11 +50,13 @@ client_of_peer(const status_json& peer, const node_address& at) {
 std::optional<runtime::job_event>
 last_elsewhere(const status_json& status, const std::string& id,
                const node_address& at,
-               const std::function<void(const std::string&)>& say) {
+               const std::function<void(const std::string&)>& say,
+               std::optional<std::uint64_t> ended_at) {
   const status_json* here = job_in(status, id);
-  if (!here || text_of(*here, "state") == "running")
+  if (!here || (!ended_at && text_of(*here, "state") == "running"))
     return std::nullopt;
-  const auto end = (*here)["step"].get<std::int64_t>();
+  const auto end =
+    ended_at ? std::int64_t(*ended_at) : (*here)["step"].get<std::int64_t>();
   if (saved_step(*here) >= end)
     return std::nullopt;
   bool said = false;

@@ -10,6 +10,7 @@
 #include "apps/remote/status_json.hpp"
 #include "runtime/jobs/job_log.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,10 +21,13 @@ namespace shoal::apps {
 /// what the asked node has heard of: it was away then. That of the last step, as soon
 /// as one knows it.
 /// @param status of that node
+/// @param ended_at the step at which the job has ended, if its end is newer than the
+/// status
 /// @param say takes a line for the user before others are asked; empty: stderr
 std::optional<runtime::job_event>
 last_elsewhere(const status_json& status, const std::string& id,
                const node_address& at,
-               const std::function<void(const std::string&)>& say = {});
+               const std::function<void(const std::string&)>& say = {},
+               std::optional<std::uint64_t> ended_at = {});
 
 } // namespace shoal::apps

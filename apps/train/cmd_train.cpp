@@ -439,6 +439,9 @@ private:
       say_notices();
       return now;
     };
+    f.elsewhere = [this](std::uint64_t step) {
+      return last_of_others(*client_, job_text(), step, own_address(), *out_);
+    };
     f.keep = run_.keep_latest_k;
     f.at = client_again(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));

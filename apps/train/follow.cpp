@@ -234,12 +234,8 @@ bool follower::on(const job_event& e) {
     state_ = e.text;
     cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
-    if (config_.last && config_.last->step <= e.step
-        && config_.last->step > told_step_.value_or(0)) {
-      pending_ = *config_.last;
-      told_step_ = config_.last->step;
-    }
     ended_ = true;
+    look_elsewhere(e);
     fetch_pending();
     settle();
     if (!config_.folder.empty())
@@ -284,8 +280,9 @@ follower::not_fetched(std::uint64_t step, const std::string& attach) {
 void follower::bring_home(const job_event& end) {
   if (unwritten_)
     try_again(job_event(unwritten_->asked));
-  // A node that was cut off lacks what the others did meanwhile.
-  const bool elsewhere = end.text == "done" || !gaps_.text(end.step).empty();
+  // A node that was cut off lacks what the others did meanwhile; they may be away now.
+  const bool elsewhere = end.text == "done" || client_.lacked_steps()
+                         || !gaps_.text(end.step).empty();
   if (end.text == "failed") // the cause is said by the command
     out_.say("notice", newest_.empty() && told_step_
                          ? not_fetched(*told_step_, config_.attach)
@@ -300,14 +297,14 @@ void follower::bring_home(const job_event& end) {
       told_step_ && *told_step_ == end.step && !unwritten_
         ? not_fetched(*told_step_, config_.attach)
       : newest_.empty() && !told_step_ && !unwritten_
-        ? (elsewhere ? "the node that was asked knows no checkpoint of it"
+        ? (elsewhere ? "no peer that was asked knows a checkpoint of it"
                      : "it was ended before it had a checkpoint")
       : newest_.empty() || unwritten_
         ? "the model of step " + std::to_string(end.step)
             + " could not be saved"
         : "the newest checkpoint is of step " + std::to_string(newest_step_)
-            + (elsewhere ? " here: the node that was asked has "
-                           "not heard of a later one"
+            + (elsewhere ? " here: no peer that was asked has heard of a "
+                           "later one"
                          : ": what came after it is lost"));
   else
     saved_ = save_model();
@@ -368,6 +365,21 @@ bool follower::pause() {
     std::this_thread::sleep_for(look_again);
   }
   return true;
+}
+
+/// The node that is followed may have been away when the job made its last checkpoint.
+void follower::look_elsewhere(const job_event& end) {
+  const std::uint64_t known = told_step_.value_or(0);
+  const bool was_away = client_.lacked_steps() || late_before_ms_ != 0;
+  // A job that fails ends at a later step than that of its last good checkpoint.
+  if (!config_.elsewhere || known >= end.step
+      || (end.text == "failed" && !was_away))
+    return;
+  const auto last = config_.elsewhere(end.step);
+  if (!last || last->step > end.step || last->step <= known)
+    return;
+  pending_ = *last;
+  told_step_ = last->step;
 }
 
 void follower::fetch_pending() {

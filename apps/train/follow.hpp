@@ -56,9 +56,11 @@ struct follow_config {
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched.
   std::uint64_t old = 0;
-  /// The last checkpoint of a job that has ended, as another peer knows it, if the
-  /// node that is followed may have been away then.
-  std::optional<runtime::job_event> last;
+  /// The last checkpoint of a job that has ended at a step, as another peer knows it.
+  /// Asked where the node that is followed knows none of that step: it may have been
+  /// away. Empty: no other peer is asked.
+  std::function<std::optional<runtime::job_event>(std::uint64_t step)>
+    elsewhere;
   /// How checkpoints are fetched, if the node that is followed does not answer.
   runtime::client_config at;
   /// If no node keeps the last checkpoint while it cannot be written, a folder of
@@ -132,6 +134,7 @@ private:
   bool lost() override;
   void moved() override;
 
+  void look_elsewhere(const runtime::job_event& end);
   void fetch_pending();
   void settle();
   void collect();

@@ -78,6 +78,17 @@ nothing_newer(runtime::client& client, const status_json& status,
   return apart;
 }
 
+std::optional<job_event>
+last_of_others(runtime::client& client, const std::string& job,
+               std::uint64_t step, const node_address& at, progress& out) {
+  const auto status = status_of(client);
+  if (!status)
+    return std::nullopt;
+  return last_elsewhere(
+    *status, job, address_now(at, &client),
+    [&out](const std::string& line) { out.say("notice", line); }, step);
+}
+
 bool stop_job(const runtime::client_config& at, core::job_id job, bool drain) {
   runtime::client asking(at);
   auto error = asking.connect();

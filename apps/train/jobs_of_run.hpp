@@ -3,11 +3,13 @@
 #pragma once
 
 #include "apps/common/commands.hpp"
+#include "apps/common/progress.hpp"
 #include "apps/remote/status_json.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/result.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,12 @@ struct run_folder {
 model::result<std::vector<std::string>>
 nothing_newer(runtime::client& client, const status_json& status,
               const run_folder& folder, const node_address& at);
+
+/// The last checkpoint of a job that has ended at `step`, as another peer knows it:
+/// the node that is asked has not heard of it. Says first that others are asked.
+std::optional<runtime::job_event>
+last_of_others(runtime::client& client, const std::string& job,
+               std::uint64_t step, const node_address& at, progress& out);
 
 /// Asks a node to end a job, by a client of its own: the command's other one is
 /// busy watching. Prints the error if there is one.

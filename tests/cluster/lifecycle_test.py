@@ -209,6 +209,21 @@ def a_command_hears_what_its_node_missed(cluster, folder):
     os.kill(run.process.pid, signal.SIGCONT)
     run.until(lambda e: e["event"] == "step" and e["step"] > back + 10)
     run.once_each()
+    # It misses the last checkpoint, too: the command has it of another one.
+    os.kill(run.process.pid, signal.SIGSTOP)
+    node.kill()
+    done = cluster.run(["cancel", other.status()["jobs"][0]["id"], "--data-dir", str(cluster.mine)],
+                       other.number)
+    assert done.returncode == 0, done
+    node.start()
+    node.wait_ready()
+    cluster.wait_view(4)
+    os.kill(run.process.pid, signal.SIGCONT)
+    assert run.finish(60) == 1
+    told = [e.get("text", "") for e in run.events if e["event"] == "notice"]
+    assert not any("is lost" in t or "before it had" in t for t in told), told
+    saved = [e["step"] for e in run.events if e["event"] == "checkpoint"]
+    assert saved and saved[-1] == max(run.losses), (saved, max(run.losses))
 
 
 @scenario
