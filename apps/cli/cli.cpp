@@ -7,10 +7,8 @@
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/command_set.hpp"
 #include "apps/cli/help_format.hpp"
-#include "apps/common/toml_file.hpp"
 #include "apps/common/version.hpp"
 #include "apps/terminal/shown_stream.hpp"
-#include "runtime/files/home_folder.hpp"
 
 #include <CLI/CLI.hpp>
 #include <poll.h>
@@ -30,34 +28,27 @@
 namespace shoal::apps {
 namespace {
 
-std::filesystem::path default_config() {
-  const auto config = runtime::xdg_folder("XDG_CONFIG_HOME", ".config");
-  return config.empty() ? config : config / "shoal" / "shoal.toml";
+void say_sources(const std::string& sources) {
+  if (!sources.empty())
+    std::cerr << "shoal: not all options were on the command line: " << sources
+              << "\n";
 }
 
-int run_chosen(CLI::App& app, const runners& run,
-               const std::filesystem::path& config) {
-  std::filesystem::path file = config;
-  if (file.empty())
-    if (const char* named = std::getenv("SHOAL_CONFIG"); named && *named)
-      file = named;
-  std::error_code error;
-  toml_table table;
-  if (!file.empty())
-    table = toml_table::read(file);
-  else if (file = default_config(); std::filesystem::exists(file, error))
-    table = toml_table::read(file);
+int run_chosen(CLI::App& app, const runners& run, const configuration& file,
+               const std::string& sources) {
   if (auto wrong = mistyped_variable(app); !wrong.empty())
     throw usage_error{wrong};
-  if (auto wrong = unknown_key(app, table, file.string()); !wrong.empty())
+  if (auto wrong = unknown_key(app, file); !wrong.empty())
     throw usage_error{wrong};
   for (CLI::App* command : app.get_subcommands()) {
-    const std::string sources = fill_in(*command, table, file.string());
+    if (auto wrong = empty_word(*command); !wrong.empty()) {
+      say_sources(sources);
+      throw usage_error{wrong};
+    }
     const int code = run.at(command)();
     // The command knows options only, wherever their values came from.
-    if (code == exit_usage && !sources.empty())
-      std::cerr << "shoal: not all options were on the command line: "
-                << sources << "\n";
+    if (code == exit_usage)
+      say_sources(sources);
     return code;
   }
   return exit_usage;
@@ -95,9 +86,10 @@ std::string unwritten_output() {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{"shoal -- equal peers that train language models together.\n"
+  CLI::App app{"shoal -- equal peers that train and serve language models "
+               "together.\n"
                "Start one `shoal node` on each machine; they find each other. "
-               "Then `shoal train`."};
+               "Then `shoal train` or `shoal serve`."};
   app.name("shoal");
   app.require_subcommand(1);
   app.formatter(make_help_format());
@@ -107,7 +99,8 @@ int parse_and_run(int argc, char** argv) {
                 "their defaults.\n")
     + exit_codes_text());
   app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag("--version", std::string("shoal ") + program_version());
+  app.set_version_flag("--version", std::string("shoal ") + program_version(),
+                       "print the version");
   std::filesystem::path config;
   app
     .add_option("--config", config,
@@ -125,9 +118,13 @@ int parse_and_run(int argc, char** argv) {
   add_reference(app, set, run);
   for (auto& [command, unused] : run)
     command->footer(ways_to_set(*command));
+  filled_line line{{argv + 1, argv + argc}, {}};
   try {
-    app.parse(argc, argv);
-    return run_chosen(app, run, config);
+    const configuration file = read_configuration(line.words);
+    line = fill_in(app, std::move(line.words), file);
+    app.parse(std::vector<std::string>(line.words.rbegin(), // as it wants them
+                                       line.words.rend()));
+    return run_chosen(app, run, file, line.sources);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
@@ -140,6 +137,10 @@ int parse_and_run(int argc, char** argv) {
     if (unknown.empty())
       unknown = wrong_word(app, e);
     std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
+    if (const int code = e.get_exit_code();
+        code == int(CLI::ExitCodes::ExcludesError)
+        || code == int(CLI::ExitCodes::RequiresError))
+      say_sources(line.sources);
     return exit_usage;
   } catch (const usage_error& e) {
     std::cerr << "shoal: " << e.text << "\n";

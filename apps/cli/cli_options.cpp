@@ -60,11 +60,6 @@ namespace {
 /// For commands that cannot be undone.
 constexpr char no_question[] = "do not ask first; needed where no terminal is";
 
-/// Of a folder that is to be written.
-std::string not_empty(const std::string& folder) {
-  return folder.empty() ? "is empty: name a folder" : std::string();
-}
-
 /// The value of --watch; without a value the default time.
 double watch_seconds(const std::string& text) {
   constexpr double usual = 2, least = 0.1, most = 3600;
@@ -94,10 +89,11 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
   c.add_option(names, o.run_file,
                "run file (TOML; default: the defaults of all keys below)")
     ->type_name("FILE");
-  c.add_option("--data", o.data,
-               "files, folders or globs of text, or of .jsonl with \"text\" or "
-               "\"input_ids\"; also as .gz or .zst (default: data.paths)")
-    ->type_name("PATH");
+  CLI::Option* data =
+    c.add_option("--data", o.data,
+                 "files, folders or globs of text, or of .jsonl with \"text\" "
+                 "or \"input_ids\"; also as .gz or .zst (default: data.paths)")
+      ->type_name("PATH");
   auto add = [&](const std::string& section, std::string_view name,
                  const std::string& help, const std::string& usual,
                  const std::string& type) {
@@ -120,6 +116,7 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
       "", "DIR");
   for (std::string_view k : model::known_keys())
     add("model", k, "", runtime::model_default_text(k), "VALUE");
+  data->excludes(c.get_option("--data.paths"));
 }
 
 /// Short names of the options that determine a run's vocabulary.
@@ -128,7 +125,8 @@ void add_tokenizer(CLI::App& c, run_options& o) {
                  const char* help) {
     c.add_option_function<std::string>(
        name, [&o, key](const std::string& v) { o.overrides[key] = v; }, help)
-      ->type_name(type);
+      ->type_name(type)
+      ->excludes(c.get_option("--" + std::string(key)));
   };
   add("--tokenizer", "data.tokenizer", "KIND",
       "bpe: train one on --data, saved as tokenizer.json in --out; bytes: one "
@@ -459,8 +457,7 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--out", set.attach.out,
                 "folder for the model, checkpoints and metrics of this job "
                 "alone (default: none, only watch)")
-    ->type_name("DIR")
-    ->check(not_empty);
+    ->type_name("DIR");
   c->add_flag(
     "--overwrite", set.attach.overwrite,
     "if --out holds another run or model, move it to DIR.old-N first");
@@ -493,8 +490,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   CLI::Option* out = c->add_option("--out", o.out,
                                    "folder for the model, checkpoints and "
                                    "metrics of this run alone")
-                       ->type_name("DIR")
-                       ->check(not_empty);
+                       ->type_name("DIR");
   c->parse_complete_callback([&o, out] { o.out_named = out->count() > 0; });
   c->add_flag(
     "--overwrite", o.overwrite,
@@ -518,7 +514,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
      "first, also from jobs that run, which then wait; jobs on one peer still "
      "take turns on its processor")
     ->type_name("N")
-    ->default_str("0");
+    ->default_str("0")
+    ->excludes(c->get_option("--job.priority"));
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   c->add_flag("--bigram", o.bigram,
               "print the held-out loss of a byte-bigram model, too");
@@ -557,8 +554,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->remove_option(c->get_option("--data")); // it reads no text
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
     ->type_name("DIR")
-    ->required()
-    ->check(not_empty);
+    ->required();
   c->add_flag("--overwrite", set.init.overwrite,
               "if --out holds a run or a model, move it to DIR.old-N first");
   run[c] = [&set] { return run_init(set.init); };

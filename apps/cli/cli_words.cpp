@@ -2,7 +2,6 @@
 #include "apps/cli/cli_words.hpp"
 
 #include "apps/cli/help_format.hpp"
-#include "apps/common/toml_file.hpp"
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/discovery/host_list.hpp"
@@ -92,67 +91,6 @@ std::string wrong_peer(const std::string& text) {
   return "'" + text
          + "' is not host[:port] or [IPv6 address][:port] with a port from 1 "
            "to 65535";
-}
-
-std::string variable_of(const std::string& flag) {
-  std::string name(ours);
-  for (char c : flag)
-    name += c == '-' || c == '.' ? '_' : char(std::toupper(c));
-  return name;
-}
-
-/// What the library says of a value, without the flag: it was not given as one.
-static std::string refusal(const CLI::Option& option, const std::string& value,
-                           const std::string& text) {
-  const std::string flag = "--" + option.get_lnames().front() + ": ";
-  if (text.starts_with(flag))
-    return ": " + text.substr(flag.size());
-  if (!text.starts_with("Could not convert"))
-    return ": " + text;
-  const std::string type = option.get_type_name();
-  return " is '" + core::shown(value) + "', must be "
-         + (option.get_items_expected_max() == 0 ? "true or false"
-            : type == "FLOAT"                    ? "a number"
-            : type == "INT"                      ? "a whole number"
-                            : "a whole number of 0 or more");
-}
-
-static void
-add_values(CLI::Option& option, const std::vector<std::string>& values,
-           const std::string& source) {
-  try {
-    for (const std::string& value : values)
-      option.add_result(value);
-    option.run_callback();
-  } catch (const CLI::Error& e) {
-    throw usage_error{
-      source + refusal(option, values.empty() ? "" : values.front(), e.what())};
-  }
-}
-
-std::string fill_in(CLI::App& command, const toml_table& file,
-                    const std::string& file_name) {
-  std::string sources;
-  auto note = [&](const std::string& source, const std::string& name) {
-    sources += (sources.empty() ? "" : ", ") + source + " (--" + name + ")";
-  };
-  for (CLI::Option* option : command.get_options()) {
-    const auto names = option->get_lnames();
-    if (names.empty() || option->count() > 0 || names[0] == "help")
-      continue;
-    const std::string variable = variable_of(names[0]);
-    if (const char* value = std::getenv(variable.c_str()); value && *value) {
-      add_values(*option, {value}, variable);
-      note(variable, names[0]);
-      continue;
-    }
-    for (const auto& [key, values] : file.values(command.get_name()))
-      if (key == names[0]) {
-        add_values(*option, values, file_name + ": " + key);
-        note(file_name + ": " + key, key);
-      }
-  }
-  return sources;
 }
 
 /// The option that a mistyped one stands for; "": none is near.
@@ -312,14 +250,38 @@ std::string missing_word(const CLI::App& app, const CLI::ParseError& error) {
 
 std::string wrong_word(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
+  const std::string text = error.what();
+  constexpr std::string_view between = " excludes ";
+  const auto at = text.find(between);
+  if (!chosen.empty() && at != text.npos
+      && error.get_exit_code() == int(CLI::ExitCodes::ExcludesError))
+    return "`shoal " + chosen.front()->get_name() + "` takes "
+           + text.substr(0, at) + " or " + text.substr(at + between.size())
+           + ", not both";
   if (chosen.empty()
       || error.get_exit_code() != int(CLI::ExitCodes::ConversionError))
     return {};
-  const std::string text = error.what();
   for (const CLI::Option* o : chosen.front()->get_options()) {
     const std::string begin = "Could not convert: " + o->get_name() + " = ";
     if (text.starts_with(begin))
       return o->get_name() + refusal(*o, text.substr(begin.size()), text);
+  }
+  return {};
+}
+
+std::string empty_word(const CLI::App& command) {
+  static constexpr std::array texts{"prompt", "system"};
+  for (const CLI::Option* o : command.get_options()) {
+    const auto names = o->get_lnames();
+    const bool is_text =
+      !names.empty()
+      && (std::ranges::find(texts, names.front()) != texts.end()
+          || names.front().find('.') != std::string::npos); // of a run file
+    if (o->get_items_expected_max() > 0 && !is_text
+        && has(o->results(), std::string()))
+      return "`shoal " + command.get_name() + "`: " + o->get_name()
+             + " is empty; give it " + what_it_takes(*o)
+             + (o->get_required() ? "" : ", or leave it out");
   }
   return {};
 }
@@ -348,17 +310,16 @@ std::string mistyped_variable(const CLI::App& app) {
   return {};
 }
 
-std::string unknown_key(const CLI::App& app, const toml_table& file,
-                        const std::string& file_name) {
+std::string unknown_key(const CLI::App& app, const configuration& file) {
   const auto commands = commands_of(app);
-  for (const std::string& table : file.names()) {
+  for (const std::string& table : file.table.names()) {
     if (!has(commands, table))
-      return file_name + ": [" + core::shown(table) + "] is no command's table"
+      return file.file + ": [" + core::shown(table) + "] is no command's table"
              + core::did_you_mean(table, views(commands));
     const auto keys = keys_of(*app.get_subcommand(table));
-    for (const auto& [key, values] : file.values(table))
+    for (const auto& [key, values] : file.table.values(table))
       if (!has(keys, key))
-        return file_name + ": [" + table + "] has no key '" + core::shown(key)
+        return file.file + ": [" + table + "] has no key '" + core::shown(key)
                + "'" + core::did_you_mean(key, views(keys));
   }
   return {};

@@ -1,11 +1,12 @@
 // apps/cli/cli_words.hpp -- known and unknown words of a command line.
 //
-// Options also get values from variables (SHOAL_...) and the configuration
-// file. For unknown input the error names the wrong word and the probable one:
-// for commands, options, variables, tables and keys alike.
+// For unknown input the error names the wrong word and the probable one: for
+// commands, options, variables, tables and keys alike.
 //
 // Threads: pure functions, except that the environment is read.
 #pragma once
+
+#include "apps/cli/option_sources.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -13,24 +14,8 @@
 
 namespace shoal::apps {
 
-class toml_table;
-
-/// A wrong flag, variable or key; the text names it.
-struct usage_error {
-  std::string text;
-};
-
-/// Fills in what the command line left out: first from variables, then from the
-/// file. Throws usage_error for a value that the option does not accept.
-/// @returns where values came from: "SHOAL_LISTEN (--listen), ..."
-std::string fill_in(CLI::App& command, const toml_table& file,
-                    const std::string& file_name);
-
 /// Why `text` can be neither a node's address nor a member's name; "" if it can.
 std::string wrong_peer(const std::string& text);
-
-/// "SHOAL_MAX_TOKENS" for "max-tokens".
-std::string variable_of(const std::string& flag);
 
 /// Why `app` has refused the words: the first one that is neither command nor
 /// option. @returns "" if each is known, so that the mistake is elsewhere.
@@ -46,9 +31,14 @@ std::string stray_word(const CLI::App& app);
 /// has no value, or that a word is missing. @returns "" if it says neither
 std::string missing_word(const CLI::App& app, const CLI::ParseError& error);
 
-/// What a value that cannot be read should be; empty: the error is another one.
-[[nodiscard]] std::string wrong_word(const CLI::App& app,
-                                     const CLI::ParseError& error);
+/// What a value that cannot be read should be, or which two options do not go
+/// together; empty: the error is another one.
+[[nodiscard]] std::string
+wrong_word(const CLI::App& app, const CLI::ParseError& error);
+
+/// An empty value, of a variable of the user's shell that is not set, say: it would be
+/// taken as if the option had not been given. @returns "" if there is none.
+std::string empty_word(const CLI::App& command);
 
 /// A variable that differs by one letter (two for a long word) from a known
 /// one: a typing error. Other names with SHOAL_ are not ours: Kubernetes sets
@@ -60,7 +50,6 @@ std::vector<std::string> unknown_variables(const CLI::App& app);
 
 /// A table that belongs to no command, or a key that is no option of its
 /// command. @returns "" if there is none.
-std::string unknown_key(const CLI::App& app, const toml_table& file,
-                        const std::string& file_name);
+std::string unknown_key(const CLI::App& app, const configuration& file);
 
 } // namespace shoal::apps

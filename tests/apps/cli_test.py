@@ -73,19 +73,6 @@ class Cli(World):
         self.assertIn("; head_dim h/heads; ", " ".join(keys.split()))
         self.assertIn("--replicas N|auto ", self.succeed("serve", "--help"))
 
-    def test_a_folder_without_a_name_is_wrong_use(self):
-        for command in (["train", "--data", "text"], ["attach", "1"],
-                        ["init"]):
-            self.refuse(2, *command, "--out", "",
-                        names=["--out", "is empty: name a folder"])
-
-    def test_an_unset_variable_of_a_script_names_no_other_node(self):
-        for option in ("--name", "--data-dir", "--cluster-key"):
-            for command in ("node", "status"):
-                self.refuse(2, command, option, "",
-                            names=[option, "is empty: leave it out"])
-        self.refuse(2, "node", "--memory", "", names=["--memory", "is empty"])
-
     def test_exit_codes_are_in_the_help(self):
         text = self.succeed("--help")
         for code in ("0 done", "1 failed", "2 wrong use", "130 interrupted"):

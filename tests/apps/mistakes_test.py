@@ -69,6 +69,61 @@ class Mistakes(World):
                         env=env, names=["options (flags, SHOAL_ variables, "
                                         "configuration file): training.steps"])
 
+    def test_an_unset_variable_of_a_script_is_no_value(self):
+        for option in ("--name", "--data-dir", "--cluster-key"):
+            for command in ("node", "status"):
+                self.refuse(2, command, option, "",
+                            names=[option, "is empty: leave it out"])
+        # What was asked for was left out without a word.
+        for command in (["train", "--data", "text", "--out"],
+                        ["attach", "1", "--out"], ["init", "--out"],
+                        ["invite", "--out"], ["node", "--api-keys"],
+                        ["node", "--disk"], ["node", "--join-token-file"],
+                        ["eval", "m", "--data"],
+                        ["generate", "m", "--prompt", "a", "--json-schema"]):
+            self.refuse(2, *command, "",
+                        names=[command[-1] + " is empty; give it "])
+        self.refuse(2, "key", "new", "", names=["FILE is empty"])
+        self.refuse(2, "node", "--memory", "", names=["--memory", "is empty"])
+
+    # They were checked before variables and the file were looked at.
+    def test_other_sources_keep_the_rules_of_options(self):
+        self.succeed("init", self.tiny_run(), "--out", "m")
+        text = self.write_text_files()
+        self.succeed("eval", "m", env={"SHOAL_DATA": str(text)})
+        file = self.write("c.toml", f'[eval]\ndata = "{text}"\n'
+                          '[chaos]\nminutes = 5\n'
+                          '[plan]\nvocab-size = 300\n'
+                          '[generate]\nregex = "a"\n')
+        self.succeed("--config", file, "eval", "m")
+        self.refuse(2, "eval", "m", names=["needs --data"])
+        schema = {"SHOAL_JSON_SCHEMA": "none.json"}
+        both = {**schema, "SHOAL_REGEX": "a"}
+        asked = ["generate", "m", "--prompt", "a", "--max-tokens", 2]
+        self.refuse(2, *asked, env=both, names=[
+            "takes --json-schema or --regex, not both",
+            "SHOAL_JSON_SCHEMA (--json-schema), SHOAL_REGEX (--regex)"])
+        # The command line comes first, then variables.
+        self.succeed(*asked, "--regex", "a+", env=schema)
+        self.refuse(2, "--config", file, *asked, env=schema,
+                    names=["none.json: cannot open"])
+        self.refuse(2, "train", "--detach", "--data", text,
+                    env={"SHOAL_OUT": "out"},
+                    names=["leave --out away", "SHOAL_OUT (--out)"])
+
+    # The one for which there is a short name won, wherever it came from.
+    def test_both_names_of_an_option(self):
+        self.refuse(1, "plan", "--data.paths", '["none"]',
+                    env={"SHOAL_DATA": str(self.write_text_files())},
+                    names=["none: no such file"])
+        for pair in (["--data", "a", "--data.paths", "b"],
+                     ["--tokenizer", "bytes", "--data.tokenizer", "bpe"],
+                     ["--vocab-size", 300, "--model.vocab_size", 400]):
+            said = self.refuse(2, "plan", *pair, names=["not both"])
+            self.assertIn(pair[0] + " ", said.replace(",", " "))
+        self.refuse(2, "train", "--priority", 1, "--job.priority", 2,
+                    names=["takes --", "not both"])
+
     # It said that the run had not ended.
     def test_a_run_whose_config_is_lost(self):
         self.train("out")
