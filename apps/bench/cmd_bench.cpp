@@ -256,6 +256,14 @@ int bench_compute(const bench_options& o) {
               << " measures no directory: --model is for prefill and decode\n";
     return exit_usage;
   }
+  if (o.what == "train"
+      && std::ranges::any_of(o.types, [](const std::string& t) {
+           return t != "f32" && t != "bf16";
+         })) {
+    std::cerr << "shoal: bench train measures f32 and bf16: --type names "
+                 "another one\n";
+    return exit_usage;
+  }
   model::explain_truncation();
   kernels::thread_team team(o.threads > 0 ? unsigned(o.threads)
                                           : unsigned(runtime::usable_threads(

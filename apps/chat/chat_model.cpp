@@ -49,7 +49,7 @@ void interrupt(const runtime::child_process& child) {
 } // namespace
 
 chat_model::chat_model(const chat_options& o, chat_interrupts& interrupts,
-                       std::function<void(const std::string&)> say)
+                       sayer say)
   : o_(o), interrupts_(interrupts), say_(std::move(say)) {
   settings_.wake = interrupts.fd();
 }
@@ -76,14 +76,15 @@ bool chat_model::end() {
       break;
     if (ready == 0) {
       said = true;
-      say_(std::string("ending the model of this chat (") + again_text + ")");
+      say_(std::string("ending the model of this chat (") + again_text + ")",
+           true);
     }
     if (ready > 0 && fds[1].revents != 0 && interrupts_.taken()
         && !interrupts_.ends()
         && order.take(signal_order::clock::now(), false)
              == signal_order::meaning::again) {
       child_.kill();
-      say_(left_text());
+      say_(left_text(), true);
       return false;
     }
     if (ready > 0 && fds[0].revents != 0
@@ -286,7 +287,7 @@ model::status chat_model::serve(bool alone) {
     return int(exit_failed);
   });
   theirs.reset(); // or its end would not be seen
-  say_("serving " + core::shown(o_.model) + " for this chat");
+  say_("serving " + core::shown(o_.model) + " for this chat", false);
   return wait_until_served();
 }
 
@@ -302,7 +303,8 @@ chat_model::read_served_line(const std::string& line, bool& ready) {
              : std::string();
   };
   if (text("event") != "ready") {
-    say_(text("text"));
+    said_last_ = text("text");
+    say_(said_last_, is_long_);
     return model::done{};
   }
   ready = true;
@@ -325,9 +327,18 @@ model::status chat_model::wait_until_served() {
   while (!ready) {
     std::array<pollfd, 2> fds{pollfd{said_.get(), POLLIN, 0},
                               pollfd{interrupts_.fd(), POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+    const int got_any = ::poll(fds.data(), fds.size(), is_long_ ? -1 : slow_ms);
+    if (got_any < 0 && errno != EINTR)
       return failure{"cannot wait for `shoal serve`: "
                      + runtime::posix::last_error().message()};
+    if (got_any == 0) {
+      is_long_ = true;
+      say_("waiting for the model"
+             + (said_last_.empty() ? "" : "; it says: " + said_last_),
+           true);
+    }
+    if (got_any <= 0)
+      continue;
     if (fds[1].revents != 0) {
       interrupted_ = true;
       return failure{"stopped"};

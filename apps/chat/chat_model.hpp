@@ -23,9 +23,10 @@ namespace shoal::apps {
 
 class chat_model {
 public:
-  /// @param say takes lines about what is done meanwhile
-  chat_model(const chat_options& o, chat_interrupts& interrupts,
-             std::function<void(const std::string&)> say);
+  /// Takes a line about what is done, and whether that has taken long already.
+  using sayer = std::function<void(const std::string& line, bool is_long)>;
+
+  chat_model(const chat_options& o, chat_interrupts& interrupts, sayer say);
   ~chat_model(); ///< calls end()
   chat_model(const chat_model&) = delete;
   chat_model& operator=(const chat_model&) = delete;
@@ -70,14 +71,16 @@ private:
 
   const chat_options& o_;
   chat_interrupts& interrupts_;
-  std::function<void(const std::string&)> say_;
+  sayer say_;
   runtime::http_client::settings settings_;
   std::string name_;
   std::uint64_t context_ = 0;
   bool interrupted_ = false;
-  bool alone_ = false; ///< the child is the only peer
+  bool alone_ = false;   ///< the child is the only peer
+  bool is_long_ = false; ///< the child has not been ready for a while
   runtime::child_process child_;
   runtime::posix::descriptor said_; ///< of the child
+  std::string said_last_;           ///< its last line before it was ready
 };
 
 } // namespace shoal::apps

@@ -85,6 +85,13 @@ void chat_screen::note(const std::string& line) {
               << (dims_ ? plain : "") << std::endl;
 }
 
+void chat_screen::progress(const std::string& line, bool is_long) {
+  if (terminal_)
+    note(line);
+  else if (is_long)
+    trouble(line);
+}
+
 void chat_screen::trouble(const std::string& line) {
   std::cerr << "shoal: " << line << "\n";
 }

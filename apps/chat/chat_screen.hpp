@@ -25,6 +25,9 @@ public:
   void end(const chat_answer& a, const std::string& model);
   /// A line of the program: on a terminal only.
   void note(const std::string& line);
+  /// What it waits for: on a terminal; elsewhere an error line, once the waiting is
+  /// long.
+  void progress(const std::string& line, bool is_long);
   /// The same for something that went wrong: an error line elsewhere.
   void trouble(const std::string& line);
   /// Whether somebody reads what is written.

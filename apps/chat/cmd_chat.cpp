@@ -50,7 +50,10 @@ class chat {
 public:
   explicit chat(const chat_options& o)
     : o_(o), screen_(o.json),
-      model_(o, interrupts_, [this](const std::string& t) { screen_.note(t); }),
+      model_(o, interrupts_,
+             [this](const std::string& t, bool is_long) {
+               screen_.progress(t, is_long);
+             }),
       talk_(o.settings) {}
 
   int run() {

@@ -400,8 +400,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "file for the token (mode 0600), which is a secret until it is "
                 "used (default: print it)")
     ->type_name("FILE");
-  c->add_flag("--overwrite", set.invite.overwrite,
-              "replace --out if it exists");
+  c->add_flag("--overwrite", set.invite.overwrite, "replace --out if it exists")
+    ->needs(c->get_option("--out"));
   run[c] = [&set] { return run_invite(set.invite); };
 
   c = app.add_subcommand("revoke", "remove a peer for good and replace the "
@@ -458,9 +458,9 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                 "folder for the model, checkpoints and metrics of this job "
                 "alone (default: none, only watch)")
     ->type_name("DIR");
-  c->add_flag(
-    "--overwrite", set.attach.overwrite,
-    "if --out holds another run or model, move it to DIR.old-N first");
+  c->add_flag("--overwrite", set.attach.overwrite,
+              "if --out holds another run or model, move it to DIR.old-N first")
+    ->needs(c->get_option("--out"));
   c->add_flag("--json", set.attach.json, "one JSON line per event on stdout");
   run[c] = [&set] { return run_attach(set.attach); };
 
@@ -533,10 +533,14 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_run(*c, set.plan.run);
   add_tokenizer(*c, set.plan.run);
   c->add_option("--view", set.plan.view,
-                "plan for the shoal that this file (TOML) describes "
-                "(default: the shoal of the local node)")
+                "plan for the shoal that this file (TOML) describes; the text "
+                "is not looked at (default: the shoal of the local node)")
     ->type_name("FILE")
-    ->check(CLI::ExistingFile);
+    ->check(CLI::ExistingFile)
+    ->excludes(c->get_option("--name"))
+    ->excludes(c->get_option("--data-dir"))
+    ->excludes(c->get_option("--peer"))
+    ->excludes(c->get_option("--cluster-key"));
   CLI::Option* serve =
     c->add_option(
        "--serve", set.plan.serve.model,

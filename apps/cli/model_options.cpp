@@ -41,7 +41,8 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--repetition-penalty", g.repetition_penalty,
                 "penalize tokens that already occurred (> 1); 1: off "
                 "(default: as generation_config.json says, else 1)");
-  c->add_option("--seed", g.seed, "the same seed gives the same text");
+  c->add_option("--seed", g.seed, "the same seed gives the same text")
+    ->check(CLI::NonNegativeNumber);
   c->add_option("--stop", g.stop,
                 "stop before this text; repeatable (default: none)");
   auto* const schema =

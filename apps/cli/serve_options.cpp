@@ -166,20 +166,23 @@ void add_serve(CLI::App& app, command_set& set, runners& run) {
                 "with --replicas auto: how long requests must have waited for "
                 "another pipeline")
     ->type_name("SECONDS")
-    ->check(CLI::Range(1, 86400));
+    ->check(CLI::Range(1, 86400))
+    ->needs(c->get_option("--replicas"));
   c->add_option(
      "--shrink-after", o.shrink_after,
      "with --replicas auto: remove a pipeline after one has been idle "
      "for this time")
     ->type_name("SECONDS")
-    ->check(CLI::Range(1, 86400));
+    ->check(CLI::Range(1, 86400))
+    ->needs(c->get_option("--replicas"));
   c->add_flag("--detach", o.detach,
               "end when the model is ready; the shoal goes on serving it until "
               "`shoal cancel`, or until its last node leaves in order");
   add_address(*c, o.at);
   c->add_option("--join", o.join,
                 "without a local node: host:port of peers of the shoal whose "
-                "member this process becomes (default: none)");
+                "member this process becomes (default: none)")
+    ->delimiter(',');
   add_http(*c, o.http, "without a local node: ");
   c->add_option("--threads", o.threads,
                 "without a local node: threads for computation; 0: all cores")

@@ -44,9 +44,9 @@ parse_memory(const std::string& text, std::uint64_t have) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || !std::isfinite(value) || value < 0)
-    return model::failure{is
-                          + "which is not a number with a unit, such as "
-                            "8GiB, 512MiB or 50%"};
+    return model::failure{
+      is + "which is not a number with a unit, such as "
+      + (have > 0 ? "8GiB, 512MiB or 50%" : "8GiB or 512MiB")};
   const std::string_view name(rest, std::size_t(end - rest));
   double factor = 0;
   if (name == "%" && have > 0)
@@ -57,12 +57,12 @@ parse_memory(const std::string& text, std::uint64_t have) {
   if (factor == 0)
     return model::failure{
       is + (name.empty() ? "which has no unit" : "whose unit is not known")
-      + ": write 8GiB, 512MiB, 8GB or 50%"};
+      + ": write 8GiB, 512MiB" + (have > 0 ? ", 8GB or 50%" : " or 8GB")};
   const double bytes = value * factor;
   if (bytes < 1)
     return model::failure{is
-                          + "which is no memory at all: give at least what "
-                            "a model needs, such as 1GiB"};
+                          + "which is nothing at all: give at least what a "
+                            "model needs, such as 1GiB"};
   if (have > 0 && bytes > double(have))
     return model::failure{is + "but this machine has " + memory_text(have)
                           + " for this process: give less, such as 50%"};

@@ -541,7 +541,9 @@ int run_init(const init_options& o) {
     return fail(folder.message());
   auto layout = std::make_shared<const model::unit_layout>(run->model);
   std::vector<model::unit_state> units;
+  slow_work slow;
   for (model::unit_index u = 0; u < layout->unit_count(); ++u) {
+    slow.at("making weights", u, layout->unit_count());
     units.emplace_back(layout, u, model::purpose::serving);
     model::initialise(units.back(), std::uint64_t(run->seed));
   }
@@ -551,9 +553,11 @@ int run_init(const init_options& o) {
     return fail(claimed.message());
   for (const std::string& notice : (*folder)->take_notices())
     std::printf("%s\n", notice.c_str());
+  slow.at("writing weights", 0, 1);
   const auto saved =
     model::save_directory((*folder)->path(), *layout,
                           std::span<const model::unit_state>(units), options);
+  slow.settle();
   if (!saved)
     return fail(saved.message());
   std::printf("%s: %llu parameters\n", o.out.c_str(),

@@ -234,7 +234,7 @@ std::vector<finding> check_stale_files(const doctor_options& o) {
     else if (!o.clean)
       out.push_back({"note", l.text + ": run shoal doctor --clean"});
     else if (const auto error = runtime::remove(l))
-      out.push_back({"note", l.text + " is not removed: " + error.message()});
+      out.push_back({"bad", l.text + " is not removed: " + error.message()});
     else
       out.push_back({"ok", l.text + " is removed"});
   }

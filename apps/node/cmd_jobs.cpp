@@ -93,8 +93,11 @@ static int remove_jobs(runtime::client& client, const jobs_options& o) {
   json removed = json::array();
   say_no_quorum(client);
   for (const found_job& job : found) {
-    if (client.remove_job(job.id))
+    if (client.remove_job(job.id)) {
+      if (o.json && !removed.empty())
+        std::cout << model::json_text(json{{"removed", removed}}) << "\n";
       return fail("job " + job.text + ": " + client.text());
+    }
     removed.push_back(job.text);
     if (!o.json)
       std::cout << "job " << job.text << " is removed\n";

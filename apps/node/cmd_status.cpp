@@ -146,13 +146,12 @@ int watch(const status_options& o) {
     std::chrono::duration<double>(o.watch_s));
   if (!o.json && stdout_size())
     std::cout << "\x1b[2J";
-  for (bool told = false; !interrupts.seen();) {
+  while (!interrupts.seen()) {
     show(o, text);
     pause(interrupts, every);
-    while (!interrupts.seen() && !source.look(text)) {
-      if (!told)
+    for (bool told = false; !interrupts.seen() && !source.look(text);) {
+      if (!std::exchange(told, true))
         std::cerr << "shoal: " << source.text() << "; trying again\n";
-      told = true;
       pause(interrupts, every);
     }
   }

@@ -58,16 +58,19 @@ model::result<place> described(const std::filesystem::path& file) {
 place running(const node_address& at) {
   runtime::client client(client_through(at));
   std::string status;
-  if (client.connect() && says_which(at))
+  const auto error = client.connect();
+  if (error == runtime::errc::no_node && !says_which(at))
+    return {alone(), "this machine alone (no node runs)"};
+  if (error || client.status(status))
     throw std::runtime_error(client.text());
-  if (!client.status(status))
-    if (const auto s = parse_status(status)) {
-      if (const std::string why = no_quorum_text(*s); !why.empty())
-        std::cerr << "shoal: " << why
-                  << ". The plan takes all its peers as present\n";
-      return {view_of(*s), "the shoal of node " + text_of(*s, "name")};
-    }
-  return {alone(), "this machine alone (no node runs)"};
+  const auto s = parse_status(status);
+  if (!s)
+    throw std::runtime_error("the node at " + client.where() + ": "
+                             + s.message());
+  if (const std::string why = no_quorum_text(*s); !why.empty())
+    std::cerr << "shoal: " << why
+              << ". The plan takes all its peers as present\n";
+  return {view_of(*s), "the shoal of node " + text_of(*s, "name")};
 }
 
 /// @returns nothing after an error line; `code` is the exit code then

@@ -4,7 +4,8 @@
 #include "apps/common/metrics_log.hpp"
 #include "apps/submit/run_file.hpp"
 #include "apps/terminal/confirm.hpp" // shell_word
-#include "apps/train/follow.hpp"     // checkpoints
+#include "apps/terminal/slow_work.hpp"
+#include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/run_record.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/ledger.hpp"
@@ -215,8 +216,8 @@ int run_audit(const audit_options& o) {
   const bool in_checkpoint =
     !saved.empty()
     && std::filesystem::exists(saved.back().second / "tokenizer.json", none);
-  const auto text =
-    read_text(*run, in_checkpoint ? saved.back().second : o.out);
+  const auto text = read_text(*run, in_checkpoint ? saved.back().second : o.out,
+                              nullptr, shown_work([] { return true; }));
   if (!text)
     return refuse("data: " + text.message()
                   + (o.data.empty() ? ": if the text is elsewhere on this "

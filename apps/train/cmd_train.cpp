@@ -72,6 +72,9 @@ public:
     }
     if (auto ready = open_folder(); !ready)
       return fail(ready.message());
+    if (o_.detach) // before the text is read, which may take long
+      if (auto there = find_node(); !there)
+        return fail(there.message());
     if (run_.model.wants_dropout)
       out_->say("notice", "the model's dropout is taken as 0");
     if (auto whole = check_origin(); !whole)
@@ -140,19 +143,34 @@ private:
     return "`" + command_line("cancel " + job_text() + how, at()) + "`";
   }
 
-  model::status connect() {
+  /// Connects to a node that runs; without one, client_ asks none.
+  /// @returns why the run cannot go on
+  model::status find_node() {
     runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { out_->say("notice", text); };
     client_ = std::make_unique<runtime::client>(c);
     const auto error = client_->connect();
-    if (!error) {
+    has_node_ = !error;
+    if (error && (names_a_node(o_.at) || error != runtime::errc::no_node))
+      return failure{client_->text()};
+    if (error && o_.detach)
+      return failure{"--detach needs a running node: start `shoal node`"};
+    return model::done{};
+  }
+
+  model::status connect() {
+    if (auto found = find_node(); !found)
+      return found;
+    if (has_node_) {
       out_->say("notice", "using the node at " + client_->where());
+      if (!o_.join.empty() || o_.threads != 0)
+        out_->say("notice", std::string(o_.join.empty()   ? "--threads"
+                                        : o_.threads == 0 ? "--join"
+                                                          : "--join, --threads")
+                              + ": without effect, as a node runs here, which "
+                                "has its own settings");
       return model::done{};
     }
-    if (names_a_node(o_.at) || error != runtime::errc::no_node)
-      return failure{client_->text()};
-    if (o_.detach)
-      return failure{"--detach needs a running node: start `shoal node`"};
     out_->say("notice", "no node runs here: training in this process");
     try {
       embedded_ = std::make_unique<embedded_node>(
@@ -166,6 +184,8 @@ private:
     } catch (const std::exception& e) {
       return failure{e.what()};
     }
+    runtime::client_config c = client_of(o_.at);
+    c.say = [this](const std::string& text) { out_->say("notice", text); };
     c.data_dir = embedded_->folder();
     client_ = std::make_unique<runtime::client>(c);
     if (client_->connect())
@@ -317,14 +337,23 @@ private:
   /// Stays until step 1 has run: then several peers have the job's text, and
   /// any of them may die.
   int detach() {
-    if (const auto begun = await_first_step(*client_, *out_, job_, o_.at);
+    const std::string attach =
+      "`"
+      + command_line("attach " + job_text(), o_.at,
+                     o_.resume ? o_.out : fs::path("DIR"))
+      + "`";
+    const std::string unwatched =
+      core::shown(unwatched_text(job_text(), cancel_line(""), attach));
+    interrupts_.on_second(unwatched);
+    if (const auto begun = await_first_step(
+          *client_, *out_, job_, o_.at, [this] { return interrupts_.seen(); });
         !begun)
       return fail(begun.message());
+    if (interrupts_.seen())
+      return fail(unwatched, exit_interrupted);
     out_->say("submitted",
-              "job " + job_text() + " submitted to " + client_->where() + "; `"
-                + command_line("attach " + job_text(), o_.at,
-                               o_.resume ? o_.out : fs::path("DIR"))
-                + "` fetches what it makes",
+              "job " + job_text() + " submitted to " + client_->where() + "; "
+                + attach + " fetches what it makes",
               job_text());
     return exit_done;
   }
@@ -501,6 +530,7 @@ private:
   std::unique_ptr<out_folder> folder_; ///< none: no files are written
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
+  bool has_node_ = false; ///< client_ has found one
   core::job_id job_ = 0;
   orderly_stop stop_;
   bool giving_up_ = false; ///< the last checkpoint, at the first signal

@@ -23,8 +23,9 @@ constexpr std::chrono::seconds detach_quiet{5};
 
 } // namespace
 
-model::status await_first_step(runtime::client& client, progress& out,
-                               core::job_id job, const node_address& at) {
+model::status
+await_first_step(runtime::client& client, progress& out, core::job_id job,
+                 const node_address& at, const std::function<bool()>& stops) {
   const std::string name = "job " + core::job_text(job);
   const auto until = steady_clock::now() + detach_patience;
   auto say_at = steady_clock::now() + detach_quiet;
@@ -42,6 +43,8 @@ model::status await_first_step(runtime::client& client, progress& out,
         return model::done{};
       else if (e.kind == job_event_kind::notice && e.waits)
         waits = "; " + e.text;
+    if (stops())
+      return model::done{};
     const auto now = steady_clock::now();
     if (now < say_at)
       continue;

@@ -95,6 +95,9 @@ void describe(progress& out, const runtime::run_config& run,
   if (const std::string what = held_out_text(run, text); !what.empty())
     out.say("notice", what);
   char line[200];
+  if (bigram && !text.narrow())
+    out.say("notice", "no loss of a byte-bigram model: the vocabulary has more "
+                      "than 256 tokens");
   if (!bigram || !text.narrow())
     return;
   std::snprintf(line, sizeof line, "held-out loss of a byte-bigram model: %.4f",

@@ -469,7 +469,7 @@ class Served(Serving):
         expected = self.expected(at, "The cod")
         process.end(signal.SIGINT)
         done = self.chat("The cod", "m", "--temperature", 0, "--max-tokens", 12)
-        self.assertEqual((done.returncode, done.stderr), (0, b""), done)
+        self.assertEqual(done.returncode, 0, done)
         self.assertEqual(done.stdout.decode().rstrip("\n"),
                          expected.rstrip("\n"))
         self.assertEqual(self.processes(), [])

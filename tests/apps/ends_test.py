@@ -86,6 +86,25 @@ class Ends(World):
         self.assertEqual(len(said), 1, train.said())
         self.assertIn("`shoal attach ", said[0])
 
+    def test_a_detached_run_that_waits_can_be_interrupted(self):
+        """It went on waiting, and then told that all was well."""
+        self.ready("--name", "one", "--memory", "1800KiB")
+        train = ["train", self.tiny_run(), "--data", self.write_text_files()]
+        first = self.start(*train, "--out", "out", "--training.steps", 10 ** 6)
+        first.wait_line(lambda line: line.startswith("step "))
+        run = self.start(*train, "--detach", "--threads", 1,
+                         "--job.name", "other")
+        run.wait_line(lambda line: "--threads: without effect" in line)
+        run.wait_line(lambda line: "waiting for its first step" in line)
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        job = next(j["id"] for j in json.loads(self.succeed("jobs", "--json"))
+                   if j["name"] == "other")
+        self.assertIn(f"job {job} may go on: `shoal cancel {job}` ends it. "
+                      f"`shoal attach {job} --out DIR` fetches",
+                      run.said()[-1])
+        self.succeed("cancel", job, "--now")
+        self.assertEqual(first.end(signal.SIGINT), 130)
+
     def test_the_last_node_leaves_when_its_last_checkpoint_is_fetched(self):
         """The command waited a minute, and --resume repeated the steps."""
         text = self.write_text_files()

@@ -124,6 +124,33 @@ class Mistakes(World):
         self.refuse(2, "train", "--priority", 1, "--job.priority", 2,
                     names=["takes --", "not both"])
 
+    def test_what_cannot_be_done_is_not_left_out(self):
+        # It planned for this machine alone.
+        self.refuse(1, "plan", "--cluster-key", "none.key", names=["none.key"])
+        self.refuse(2, "bench", "train", "--type", "q8",
+                    names=["measures f32 and bf16"])
+        # It advised what it refused.
+        said = self.refuse(2, "node", "--disk", "50%", names=["8GiB"])
+        self.assertNotIn("or 50%", said)
+        view = self.write("view.toml", "")
+        self.refuse(2, "plan", "--view", view, "--name", "one",
+                    names=["--name or --view, not both"])
+        for command in (["attach", "1", "--overwrite"],
+                        ["invite", "--overwrite"]):
+            self.refuse(2, *command, names=["--overwrite", "--out"])
+        self.refuse(2, "serve", "m", "--grow-after", 5,
+                    names=["--grow-after", "--replicas"])
+        self.refuse(2, "generate", "m", "--prompt", "a", "--seed", "-1",
+                    names=["--seed"])
+        # Before the text is read.
+        self.refuse(1, "train", "--detach", "--data", "none",
+                    names=["start `shoal node`"])
+        out = self.succeed("train", self.tiny_run(), "--data",
+                           self.write_text_files(), "--out", "out",
+                           "--training.steps", 1, "--tokenizer", "bpe",
+                           "--vocab-size", 300, "--bigram")
+        self.assertIn("no loss of a byte-bigram model", out)
+
     # It said that the run had not ended.
     def test_a_run_whose_config_is_lost(self):
         self.train("out")

@@ -108,9 +108,9 @@ class Kubernetes(World):
         self.assertEqual(
             self.container["lifecycle"]["preStop"]["exec"]["command"],
             ["shoal", "leave"])
-        # More than a node takes to leave (90 s of the service).
+        # More than a node takes to leave (150 s of the service).
         self.assertGreater(self.pod["spec"]["terminationGracePeriodSeconds"],
-                           90)
+                           150)
 
     def test_volumes_and_rights(self):
         spec = self.pod["spec"]
