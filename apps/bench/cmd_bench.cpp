@@ -256,12 +256,12 @@ int bench_compute(const bench_options& o) {
               << " measures no directory: --model is for prefill and decode\n";
     return exit_usage;
   }
-  if (o.what == "train"
-      && std::ranges::any_of(o.types, [](const std::string& t) {
-           return t != "f32" && t != "bf16";
+  if (o.what == "train" && !o.types.empty()
+      && std::ranges::none_of(o.types, [](const std::string& t) {
+           return t == "f32" || t == "bf16";
          })) {
     std::cerr << "shoal: bench train measures f32 and bf16: --type names "
-                 "another one\n";
+                 "neither\n";
     return exit_usage;
   }
   model::explain_truncation();

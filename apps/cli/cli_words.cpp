@@ -277,7 +277,7 @@ std::string empty_word(const CLI::App& command) {
       !names.empty()
       && (std::ranges::find(texts, names.front()) != texts.end()
           || names.front().find('.') != std::string::npos); // of a run file
-    if (o->get_items_expected_max() > 0 && !is_text
+    if (o->get_items_expected_min() > 0 && !is_text
         && has(o->results(), std::string()))
       return "`shoal " + command.get_name() + "`: " + o->get_name()
              + " is empty; give it " + what_it_takes(*o)

@@ -60,9 +60,10 @@ parse_memory(const std::string& text, std::uint64_t have) {
       + ": write 8GiB, 512MiB" + (have > 0 ? ", 8GB or 50%" : " or 8GB")};
   const double bytes = value * factor;
   if (bytes < 1)
-    return model::failure{is
-                          + "which is nothing at all: give at least what a "
-                            "model needs, such as 1GiB"};
+    return model::failure{
+      is + (have > 0 ? "which is no memory at all" : "which is nothing at all")
+      + ": give at least what a model needs, such as "
+        "1GiB"};
   if (have > 0 && bytes > double(have))
     return model::failure{is + "but this machine has " + memory_text(have)
                           + " for this process: give less, such as 50%"};
