@@ -42,7 +42,7 @@ look look_at(const blob_set::part& p, const blob_set& set,
   auto m = read_manifest(p.manifest, blobs);
   if (!m)
     return look_at_unusable(p.manifest, blobs);
-  auto chosen = files_with(*m, p.tensors, blobs);
+  auto chosen = files_with(*m, p.tensors, p.purpose, blobs);
   if (!chosen)
     return {std::nullopt, std::make_error_code(std::errc::bad_message)};
   for (const core::blob_digest& d : chosen->unread)

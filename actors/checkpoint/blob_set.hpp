@@ -13,6 +13,7 @@
 
 #include "runtime/core/ids.hpp"
 #include "runtime/core/state/part_set.hpp"
+#include "runtime/model/unit_state.hpp" // purpose
 
 #include <functional>
 #include <map>
@@ -33,10 +34,11 @@ struct blob_set {
   std::vector<core::blob_digest> manifests; ///< with all their files
   /// With all their files but those of an optimizer.
   std::vector<core::blob_digest> weights;
-  /// The files of a manifest that contain given tensors.
+  /// The files of a manifest that contain given tensors, as files_with() chooses them.
   struct part {
     core::blob_digest manifest{};
     std::vector<std::string> tensors;
+    model::purpose purpose = model::purpose::training;
   };
   std::vector<part> parts;
   /// The files of a manifest but the shards of other parts.

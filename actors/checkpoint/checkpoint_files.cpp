@@ -305,7 +305,7 @@ tensors_of(const model::unit_layout& layout, model::unit_index unit) {
 
 model::result<chosen_files>
 files_with(const manifest& m, std::span<const std::string> tensors,
-           runtime::store& in) {
+           model::purpose purpose, runtime::store& in) {
   chosen_files out;
   if (m.step == 0 && !holds_weights(m) && m.has("tokenizer.json"))
     return out; // the tokenizer of a run from random weights
@@ -315,6 +315,8 @@ files_with(const manifest& m, std::span<const std::string> tensors,
       out.files.push_back(f);
   };
   for (const char* kind : {model_files, optimizer_files}) {
+    if (kind == optimizer_files && purpose == model::purpose::serving)
+      break;
     if (const manifest_file* all = m.find(single_name(kind))) {
       add(*all);
       continue;
@@ -355,7 +357,8 @@ files_with(const manifest& m, std::span<const std::string> tensors,
 model::result<unit_files>
 read_unit_files(const core::blob_digest& digest,
                 const model::unit_layout& layout, model::unit_index unit,
-                runtime::store& in, std::set<core::blob_digest>& verified) {
+                model::purpose purpose, runtime::store& in,
+                std::set<core::blob_digest>& verified) {
   unit_files out;
   auto m = read_manifest(digest, in);
   if (!m && !in.contains(digest)) {
@@ -365,9 +368,10 @@ read_unit_files(const core::blob_digest& digest,
   if (!m)
     return m.why();
   out.weights = holds_weights(*m);
-  out.moments =
-    m->has(single_name(optimizer_files)) || m->has(index_name(optimizer_files));
-  auto chosen = files_with(*m, tensors_of(layout, unit), in);
+  out.moments = purpose == model::purpose::training
+                && (m->has(single_name(optimizer_files))
+                    || m->has(index_name(optimizer_files)));
+  auto chosen = files_with(*m, tensors_of(layout, unit), purpose, in);
   if (!chosen)
     return chosen.why();
   for (const core::blob_digest& index : chosen->unread)

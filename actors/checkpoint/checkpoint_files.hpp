@@ -108,7 +108,8 @@ std::vector<std::string>
 tensors_of(const model::unit_layout& layout, model::unit_index unit);
 
 /// The files of a checkpoint that contain given tensors. None from the files
-/// with which a run from random weights begins (holds_weights, step 0).
+/// with which a run from random weights begins (holds_weights, step 0), and none of
+/// the optimizer's for serving: a model that is served keeps no others.
 struct chosen_files {
   std::vector<manifest_file> files;
   /// Indexes that the store lacks: `files` is then incomplete.
@@ -116,7 +117,7 @@ struct chosen_files {
 };
 model::result<chosen_files>
 files_with(const manifest& m, std::span<const std::string> tensors,
-           runtime::store& in);
+           model::purpose purpose, runtime::store& in);
 
 /// The contents of a unit's files.
 struct unit_files {
@@ -132,7 +133,8 @@ struct unit_files {
 model::result<unit_files>
 read_unit_files(const core::blob_digest& digest,
                 const model::unit_layout& layout, model::unit_index unit,
-                runtime::store& in, std::set<core::blob_digest>& verified);
+                model::purpose purpose, runtime::store& in,
+                std::set<core::blob_digest>& verified);
 
 /// Loads a unit; moments are set to 0 if the checkpoint has none.
 model::status load_unit(const unit_files& from, model::unit_state& into);

@@ -75,8 +75,9 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
       if (manifest && manifest->step != a.checkpoint.step)
         out->wrong = "it is of step " + std::to_string(manifest->step);
       for (const std::uint32_t u : a.units) {
-        auto files = read_unit_files(a.checkpoint.manifest, *world->layout, u,
-                                     store, *verified);
+        auto files =
+          read_unit_files(a.checkpoint.manifest, *world->layout, u,
+                          model::purpose::training, store, *verified);
         if (!files)
           out->wrong = files.message();
         else

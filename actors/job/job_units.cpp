@@ -174,6 +174,7 @@ void job_actor::read_files(const loading& l) {
   node().disk().submit(
     [world = world_, l, out, verified = verified_](kernels::backend&) {
       auto files = read_unit_files(l.manifest, *world->layout, l.unit,
+                                   model::purpose::training,
                                    world->node->blobs(), *verified);
       if (files)
         out->files = std::move(*files);

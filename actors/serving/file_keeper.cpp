@@ -117,7 +117,8 @@ add_files(const blob_digest& version, const model::unit_layout& layout,
     std::vector<std::string> tensors;
     for (model::unit_index u = s.first; u < s.last; ++u)
       std::ranges::move(tensors_of(layout, u), std::back_inserter(tensors));
-    const auto chosen = files_with(*listed, tensors, blobs);
+    const auto chosen =
+      files_with(*listed, tensors, model::purpose::serving, blobs);
     if (!chosen)
       return std::nullopt;
     for (const manifest_file& f : chosen->files)

@@ -132,7 +132,8 @@ void served_weights::load_next() {
 
 blob_set served_weights::files_of(model::unit_index unit) const {
   blob_set set;
-  set.parts.push_back({manifest_, tensors_of(*layout_, unit)});
+  set.parts.push_back(
+    {manifest_, tensors_of(*layout_, unit), model::purpose::serving});
   set.memory_will_do = true; // until the unit is loaded
   set.only_passes = [share = share_](const core::blob_digest& file) {
     return share->only_passes(file);
@@ -228,7 +229,8 @@ void served_weights::read(model::unit_index unit) {
     [manifest = manifest_, layout = layout_, unit, out, verified = verified_,
      node = &node_](kernels::backend&) {
       auto files =
-        read_unit_files(manifest, *layout, unit, node->blobs(), *verified);
+        read_unit_files(manifest, *layout, unit, model::purpose::serving,
+                        node->blobs(), *verified);
       if (!files) {
         out->wrong = files.message();
         return;
@@ -258,7 +260,8 @@ void served_weights::let_go() {
       const auto listed = read_manifest(manifest, blobs);
       if (!listed)
         return;
-      const auto waited_for = files_with(*listed, next, blobs);
+      const auto waited_for =
+        files_with(*listed, next, model::purpose::serving, blobs);
       if (!waited_for)
         return;
       for (const manifest_file& f : listed->files)

@@ -24,6 +24,7 @@ BOOST_AUTO_TEST_SUITE(checkpoint)
 
 namespace fs = std::filesystem;
 namespace bdata = boost::unit_test::data;
+using model::purpose;
 
 namespace {
 
@@ -100,7 +101,8 @@ struct saved_model {
   void require_loads(const core::blob_digest& d, model::unit_index u,
                      bool moments = true) {
     std::set<core::blob_digest> verified;
-    auto files = read_unit_files(d, *layout, u, *store, verified);
+    auto files =
+      read_unit_files(d, *layout, u, purpose::training, *store, verified);
     BOOST_REQUIRE_MESSAGE(files, why(files));
     BOOST_REQUIRE(files->damaged.empty());
     model::unit_state into(layout, u, model::purpose::training);
@@ -287,7 +289,8 @@ BOOST_AUTO_TEST_CASE(a_shard_has_the_same_name_for_every_writer) {
 BOOST_AUTO_TEST_CASE(a_unit_needs_its_own_files_only) {
   saved_model s;
   const auto d = s.save(8);
-  auto chosen = files_with(s.read(d), tensors_of(*s.layout, 1), *s.store);
+  auto chosen = files_with(s.read(d), tensors_of(*s.layout, 1),
+                           purpose::training, *s.store);
   BOOST_REQUIRE(chosen);
   BOOST_TEST(chosen->unread.empty());
   BOOST_REQUIRE(chosen->files.size() == 2u);
@@ -301,9 +304,34 @@ BOOST_AUTO_TEST_CASE(a_unit_needs_its_own_files_only) {
   // The head's copy of a tied embedding comes from the embedding's file.
   saved_model tied(true);
   const auto t = tied.save(8);
-  chosen = files_with(tied.read(t), tensors_of(*tied.layout, 4), *tied.store);
+  chosen = files_with(tied.read(t), tensors_of(*tied.layout, 4),
+                      purpose::training, *tied.store);
   BOOST_REQUIRE(chosen);
   BOOST_TEST(chosen->files.size() == 3u);
+}
+
+// It waited for the optimizer's files, which nobody keeps for it: when the pipeline
+// of a model that had been trained meanwhile moved, it was not ready any more.
+BOOST_AUTO_TEST_CASE(a_model_that_is_served_needs_no_files_of_an_optimizer) {
+  saved_model s;
+  const auto d = s.save(8);
+  for (const manifest_file& f : s.read(d).files)
+    if (of_optimizer(f.name))
+      BOOST_REQUIRE(!s.store->remove(f.digest));
+  const auto tensors = tensors_of(*s.layout, 1);
+  const auto chosen =
+    files_with(s.read(d), tensors, purpose::serving, *s.store);
+  BOOST_REQUIRE_MESSAGE(chosen, why(chosen));
+  BOOST_TEST(chosen->unread.empty());
+  BOOST_REQUIRE(chosen->files.size() == 1u);
+  BOOST_TEST(chosen->files[0].name == victim);
+  std::set<core::blob_digest> verified;
+  const auto files =
+    read_unit_files(d, *s.layout, 1, purpose::serving, *s.store, verified);
+  BOOST_REQUIRE_MESSAGE(files, why(files));
+  BOOST_TEST(files->damaged.empty());
+  BOOST_TEST(!files->moments);
+  BOOST_TEST(files->files.size() == 1u);
 }
 
 // What a run from random weights begins with, if it has trained a tokenizer.
@@ -314,9 +342,11 @@ BOOST_AUTO_TEST_CASE(only_what_begins_a_run_may_have_no_weights) {
   m.files.push_back(*whole.find("config.json"));
   BOOST_TEST(holds_weights(whole));
   BOOST_TEST(!holds_weights(m));
-  BOOST_TEST(!files_with(m, tensors_of(*s.layout, 1), *s.store));
+  BOOST_TEST(
+    !files_with(m, tensors_of(*s.layout, 1), purpose::training, *s.store));
   m.files.back().name = "tokenizer.json";
-  auto chosen = files_with(m, tensors_of(*s.layout, 1), *s.store);
+  auto chosen =
+    files_with(m, tensors_of(*s.layout, 1), purpose::training, *s.store);
   BOOST_REQUIRE_MESSAGE(chosen, why(chosen));
   BOOST_TEST(chosen->files.empty());
   const std::string text = to_json(m);
@@ -327,12 +357,14 @@ BOOST_AUTO_TEST_CASE(only_what_begins_a_run_may_have_no_weights) {
   BOOST_REQUIRE(!writer->append(bytes));
   BOOST_REQUIRE(!writer->commit(written, d));
   std::set<core::blob_digest> verified;
-  const auto files = read_unit_files(d, *s.layout, 1, *s.store, verified);
+  const auto files =
+    read_unit_files(d, *s.layout, 1, purpose::training, *s.store, verified);
   BOOST_REQUIRE_MESSAGE(files, why(files));
   BOOST_TEST(!files->weights);
   BOOST_TEST(files->damaged.empty());
   m.step = 8;
-  BOOST_TEST(!files_with(m, tensors_of(*s.layout, 1), *s.store));
+  BOOST_TEST(
+    !files_with(m, tensors_of(*s.layout, 1), purpose::training, *s.store));
 }
 
 BOOST_DATA_TEST_CASE(damage_is_found_and_named, bdata::make(damages), d) {
@@ -357,7 +389,8 @@ BOOST_DATA_TEST_CASE(damage_is_found_when_loading, bdata::make(damages), d) {
   const auto checkpoint = s.save(8); // hashed by this process before
   d.act(s.file_of(checkpoint, victim), s.file_of(checkpoint, other));
   std::set<core::blob_digest> verified;
-  auto files = read_unit_files(checkpoint, *s.layout, 1, *s.store, verified);
+  auto files = read_unit_files(checkpoint, *s.layout, 1, purpose::training,
+                               *s.store, verified);
   BOOST_REQUIRE(files);
   BOOST_REQUIRE(files->damaged.size() == 1u);
   BOOST_TEST(files->damaged[0] == victim);
@@ -370,7 +403,8 @@ BOOST_AUTO_TEST_CASE(a_missing_file_is_no_damage_but_is_not_loaded) {
   BOOST_TEST(verify_checkpoint(d, *s.store).empty());
   BOOST_TEST(!complete(d, *s.store));
   std::set<core::blob_digest> verified;
-  auto files = read_unit_files(d, *s.layout, 1, *s.store, verified);
+  auto files =
+    read_unit_files(d, *s.layout, 1, purpose::training, *s.store, verified);
   BOOST_REQUIRE(files);
   BOOST_REQUIRE(files->damaged.size() == 1u);
 }
@@ -447,13 +481,14 @@ BOOST_AUTO_TEST_CASE(an_index_that_names_strange_files_is_refused) {
   fs::remove(out / victim);
   const auto d = put_directory(out, *s.store);
   std::set<core::blob_digest> verified;
-  auto files = read_unit_files(d, *s.layout, 1, *s.store, verified);
+  auto files =
+    read_unit_files(d, *s.layout, 1, purpose::training, *s.store, verified);
   BOOST_REQUIRE(!files);
   BOOST_TEST(files.message().find("which the manifest lacks")
              != std::string::npos);
   fs::remove(out / "model.safetensors.index.json");
-  files = read_unit_files(put_directory(out, *s.store), *s.layout, 1, *s.store,
-                          verified);
+  files = read_unit_files(put_directory(out, *s.store), *s.layout, 1,
+                          purpose::training, *s.store, verified);
   BOOST_REQUIRE(!files);
   BOOST_TEST(files.message().find("has neither") != std::string::npos);
 }
