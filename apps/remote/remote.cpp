@@ -73,9 +73,16 @@ std::string options_text(const node_address& at) {
 }
 
 node_address address_now(node_address at, const runtime::client* client) {
-  if (client != nullptr
-      && std::ranges::count(client->addresses(), client->where()) > 0)
-    at.peers = {client->where()};
+  if (client == nullptr)
+    return at;
+  const std::filesystem::path where = client->where();
+  if (std::ranges::count(client->addresses(), where.string()) > 0)
+    at.peers = {where.string()};
+  else if (at.peers.empty() && says_which(at) && where.is_absolute()
+           && where != std::filesystem::absolute(data_dir_of(at))) {
+    at.name.clear(); // it has moved to another node of this machine
+    at.data_dir = where;
+  }
   return at;
 }
 

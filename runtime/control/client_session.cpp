@@ -32,9 +32,11 @@ client_session::client_session(client_config config)
 
 bool client_session::try_local(const fs::path& folder) {
   link_ = make_unix_link(control_socket(folder));
+  if (!link_)
+    return false;
   where_ = folder.string();
   near_ = true;
-  return link_ != nullptr;
+  return true;
 }
 
 std::unique_ptr<client_link> client_session::dial(const std::string& address) {
@@ -80,9 +82,11 @@ bool client_session::try_address(const std::string& address) {
           && try_through(folder, address))
         return true;
   link_ = dial(address);
+  if (!link_)
+    return false;
   where_ = address;
   near_ = false;
-  return link_ != nullptr;
+  return true;
 }
 
 std::error_code client_session::connect(bool anywhere) {

@@ -86,6 +86,20 @@ class Ends(World):
         self.assertEqual(len(said), 1, train.said())
         self.assertIn("`shoal attach ", said[0])
 
+    def test_a_node_that_is_gone_is_not_named_as_the_way_out(self):
+        """The advice named its address, where nobody answered."""
+        self.succeed("key", "new", "key")
+        node = self.ready("--cluster-key", "key", "--listen", "127.0.0.1:0",
+                          "--name", "one")
+        run = self.start("train", self.tiny_run(), "--training.steps", 10 ** 6,
+                         "--data", self.write_text_files(), "--out", "out")
+        for _ in range(30):  # by then it has learnt the node's address
+            run.wait_line(lambda line: line.startswith("step "))
+        node.end(signal.SIGKILL)
+        run.wait_line(lambda line: "trying for" in line)
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        self.assertIn("`shoal jobs`, and `shoal cancel ", run.said()[-1])
+
     def test_a_detached_run_that_waits_can_be_interrupted(self):
         """It went on waiting, and then told that all was well."""
         self.ready("--name", "one", "--memory", "1800KiB")
