@@ -264,6 +264,9 @@ int bench_compute(const bench_options& o) {
                  "neither\n";
     return exit_usage;
   }
+  for (const std::string& t : o.types)
+    if (o.what == "train" && t != "f32" && t != "bf16")
+      std::cerr << "shoal: bench train leaves " << t << " out\n";
   model::explain_truncation();
   kernels::thread_team team(o.threads > 0 ? unsigned(o.threads)
                                           : unsigned(runtime::usable_threads(

@@ -76,7 +76,9 @@ bool chat_model::end() {
       break;
     if (ready == 0) {
       said = true;
-      say_(std::string("ending the model of this chat (") + again_text + ")",
+      say_("ending the model of this chat"
+             + (interrupts_.ends() ? std::string()
+                                   : std::string(" (") + again_text + ")"),
            true);
     }
     if (ready > 0 && fds[1].revents != 0 && interrupts_.taken()

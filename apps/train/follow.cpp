@@ -235,7 +235,7 @@ bool follower::on(const job_event& e) {
     cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
     ended_ = true;
-    look_elsewhere(e);
+    look_elsewhere(e, old);
     fetch_pending();
     settle();
     if (!config_.folder.empty())
@@ -368,12 +368,12 @@ bool follower::pause() {
 }
 
 /// The node that is followed may have been away when the job made its last checkpoint.
-void follower::look_elsewhere(const job_event& end) {
+void follower::look_elsewhere(const job_event& end, bool old) {
   const std::uint64_t known = told_step_.value_or(0);
-  const bool was_away = client_.lacked_steps() || late_before_ms_ != 0;
-  // A job that fails ends at a later step than that of its last good checkpoint.
+  const bool was_away = old || client_.lacked_steps() || late_before_ms_ != 0;
+  // A job that fails, or is ended at once, ends later than its last checkpoint.
   if (!config_.elsewhere || known >= end.step
-      || (end.text == "failed" && !was_away))
+      || (end.text != "done" && !was_away))
     return;
   const auto last = config_.elsewhere(end.step);
   if (!last || last->step > end.step || last->step <= known)

@@ -134,7 +134,8 @@ private:
   bool lost() override;
   void moved() override;
 
-  void look_elsewhere(const runtime::job_event& end);
+  /// @param old the end was there before the watching began
+  void look_elsewhere(const runtime::job_event& end, bool old);
   void fetch_pending();
   void settle();
   void collect();
