@@ -28,30 +28,81 @@
 namespace shoal::apps {
 namespace {
 
-void say_sources(const std::string& sources) {
-  if (!sources.empty())
-    std::cerr << "shoal: not all options were on the command line: " << sources
+/// The whole command line, whose requirements are checked when other sources have
+/// filled it in.
+class whole_line final : public CLI::App {
+public:
+  using CLI::App::App;
+
+  void parse_words(int argc, char** argv) {
+    try {
+      parse(argc, argv);
+      return;
+    } catch (const CLI::RequiredError&) {
+      if (get_subcommands().empty())
+        throw;
+    } catch (const CLI::RequiresError&) {
+    }
+    if (const auto left = remaining(true); !left.empty())
+      throw CLI::ExtrasError(left);
+  }
+  void check_requirements() { _process_requirements(); }
+};
+
+/// "SHOAL_LISTEN (--listen), ..."
+void say_sources(const std::vector<option_source>& all) {
+  std::string text;
+  for (const auto& [option, source] : all)
+    text += (text.empty() ? "" : ", ") + source + " (--" + option + ")";
+  if (!text.empty())
+    std::cerr << "shoal: not all options were on the command line: " << text
               << "\n";
 }
 
-int run_chosen(CLI::App& app, const runners& run, const configuration& file,
-               const std::string& sources) {
+/// The keys of a run that are set so.
+std::map<std::string, std::string>
+run_keys_of(const std::vector<option_source>& all) {
+  static const std::map<std::string, std::string> short_names{
+    {"data", "data.paths"},
+    {"tokenizer", "data.tokenizer"},
+    {"vocab-size", "model.vocab_size"},
+    {"priority", "job.priority"}};
+  std::map<std::string, std::string> out;
+  for (const auto& [option, source] : all)
+    if (const auto at = short_names.find(option); at != short_names.end())
+      out[at->second] = source;
+    else if (option.find('.') != std::string::npos)
+      out[option] = source;
+  return out;
+}
+
+int run_chosen(whole_line& app, command_set& set, const runners& run,
+               const std::filesystem::path& config) {
+  const configuration file = read_configuration(config);
   if (auto wrong = mistyped_variable(app); !wrong.empty())
     throw usage_error{wrong};
   if (auto wrong = unknown_key(app, file); !wrong.empty())
     throw usage_error{wrong};
-  for (CLI::App* command : app.get_subcommands()) {
-    if (auto wrong = empty_word(*command); !wrong.empty()) {
-      say_sources(sources);
-      throw usage_error{wrong};
-    }
-    const int code = run.at(command)();
-    // The command knows options only, wherever their values came from.
-    if (code == exit_usage)
-      say_sources(sources);
-    return code;
+  CLI::App& command = *app.get_subcommands().front();
+  const auto sources = fill_in(command, file);
+  for (run_options* o :
+       {&set.train.run, &set.plan.run, &set.init.run, &set.chaos.run})
+    o->sources = run_keys_of(sources);
+  try {
+    app.check_requirements();
+  } catch (const CLI::ExcludesError&) {
+    say_sources(sources);
+    throw;
   }
-  return exit_usage;
+  if (auto wrong = empty_word(command); !wrong.empty()) {
+    say_sources(sources);
+    throw usage_error{wrong};
+  }
+  const int code = run.at(&command)();
+  // The command knows options only, wherever their values came from.
+  if (code == exit_usage)
+    say_sources(sources);
+  return code;
 }
 
 /// For a command's help: with one of its own options as the example; empty if
@@ -86,10 +137,11 @@ std::string unwritten_output() {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{"shoal -- equal peers that train and serve language models "
-               "together.\n"
-               "Start one `shoal node` on each machine; they find each other. "
-               "Then `shoal train` or `shoal serve`."};
+  whole_line app{
+    "shoal -- equal peers that train and serve language models "
+    "together.\n"
+    "Start one `shoal node` on each machine; they find each other. "
+    "Then `shoal train` or `shoal serve`."};
   app.name("shoal");
   app.require_subcommand(1);
   app.formatter(make_help_format());
@@ -118,13 +170,9 @@ int parse_and_run(int argc, char** argv) {
   add_reference(app, set, run);
   for (auto& [command, unused] : run)
     command->footer(ways_to_set(*command));
-  filled_line line{{argv + 1, argv + argc}, {}};
   try {
-    const configuration file = read_configuration(line.words);
-    line = fill_in(app, std::move(line.words), file);
-    app.parse(std::vector<std::string>(line.words.rbegin(), // as it wants them
-                                       line.words.rend()));
-    return run_chosen(app, run, file, line.sources);
+    app.parse_words(argc, argv);
+    return run_chosen(app, set, run, config);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
@@ -137,10 +185,6 @@ int parse_and_run(int argc, char** argv) {
     if (unknown.empty())
       unknown = wrong_word(app, e);
     std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
-    if (const int code = e.get_exit_code();
-        code == int(CLI::ExitCodes::ExcludesError)
-        || code == int(CLI::ExitCodes::RequiresError))
-      say_sources(line.sources);
     return exit_usage;
   } catch (const usage_error& e) {
     std::cerr << "shoal: " << e.text << "\n";

@@ -1,4 +1,4 @@
-// apps/cli/option_sources.cpp -- variables and keys to words of a command line.
+// apps/cli/option_sources.cpp -- variables and keys of a file to values of options.
 #include "apps/cli/option_sources.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -7,66 +7,22 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
-#include <string_view>
+#include <stdexcept>
 
 namespace shoal::apps {
 namespace {
 
 namespace fs = std::filesystem;
-using words_type = std::vector<std::string>;
-
-constexpr std::string_view config_flag = "--config";
+using options = std::set<const CLI::Option*>;
 
 fs::path default_config() {
   const auto config = runtime::xdg_folder("XDG_CONFIG_HOME", ".config");
   return config.empty() ? config : config / "shoal" / "shoal.toml";
 }
 
-/// The place of the command's name, and the value of --config before it.
-struct line_head {
-  std::size_t command; ///< the number of words: there is none
-  std::string config;
-};
-
-line_head head_of(const words_type& words) {
-  line_head out{words.size(), {}};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!words[i].starts_with("-")) {
-      out.command = i;
-      break;
-    }
-    if (words[i] == config_flag && i + 1 < words.size())
-      out.config = words[++i];
-    else if (words[i].starts_with(std::string(config_flag) + "="))
-      out.config = words[i].substr(config_flag.size() + 1);
-  }
-  return out;
-}
-
-/// Up to "--", after which no word is an option.
-words_type::const_iterator end_of_options(const words_type& words) {
-  return std::ranges::find(words, "--");
-}
-
-bool asks_for_help(const words_type& words) {
-  return std::any_of(
-    words.begin(), end_of_options(words),
-    [](const std::string& w) { return w == "--help" || w == "-h"; });
-}
-
-bool is_given(const CLI::Option& option, const words_type& words) {
-  return std::any_of(
-    words.begin(), end_of_options(words), [&](const std::string& word) {
-      return word.starts_with("--")
-             && option.check_lname(word.substr(2, word.find('=') - 2));
-    });
-}
-
-/// Throws if the option does not accept them.
-void check_values(CLI::Option& option, const words_type& values,
-                  const std::string& source) {
+void add_values(CLI::Option& option, const std::vector<std::string>& values,
+                const std::string& source) {
   try {
     for (const std::string& value : values)
       option.add_result(value);
@@ -75,30 +31,43 @@ void check_values(CLI::Option& option, const words_type& values,
     throw usage_error{
       source + refusal(option, values.empty() ? "" : values.front(), e.what())};
   }
-  option.clear();
 }
 
-/// One command line that is being filled in.
+/// Whether the values say that a flag is not set.
+bool is_unset(const CLI::Option& option,
+              const std::vector<std::string>& values) {
+  if (option.get_items_expected_max() > 0 || values.size() != 1)
+    return false;
+  try {
+    return CLI::detail::to_flag_value(values.front()) <= 0;
+  } catch (const std::logic_error&) {
+    return false; // add_values() refuses it
+  }
+}
+
+bool any_in(const std::set<CLI::Option*>& some, const options& all) {
+  return std::ranges::any_of(
+    some, [&](const CLI::Option* o) { return all.contains(o); });
+}
+
+/// Options of one command, and who has given them a value.
 class filling {
 public:
-  filling(const CLI::App& command, const words_type& words) {
+  explicit filling(const CLI::App& command) {
     for (const CLI::Option* o : command.get_options())
-      if (is_given(*o, words))
+      if (o->count() > 0)
         given_.insert(o);
-    typed_ = given_;
+    known_ = before_ = given_;
   }
 
-  /// Takes a value unless a source before this one, or a word, has given one.
-  void offer(CLI::Option& option, const words_type& values,
+  /// Takes values unless a source before this one has given some.
+  void offer(CLI::Option& option, const std::vector<std::string>& values,
              const std::string& source) {
-    const auto in = [](const std::set<const CLI::Option*>& all) {
-      return [&all](const CLI::Option* o) { return all.contains(o); };
-    };
-    if (given_.contains(&option)
-        || std::ranges::any_of(option.get_excludes(), in(before_))
-        || std::ranges::any_of(option.get_excludes(), in(typed_)))
+    if (known_.contains(&option) || any_in(option.get_excludes(), before_))
       return;
-    check_values(option, values, source);
+    known_.insert(&option);
+    if (is_unset(option, values))
+      return;
     given_.insert(&option);
     taken_.push_back({&option, values, source});
   }
@@ -106,33 +75,29 @@ public:
   /// Options of the next source give way to those that were offered before.
   void next_source() { before_ = given_; }
 
-  /// Adds what was taken. Options without those that they need have no meaning.
-  void add_to(filled_line& out) const {
-    words_type more;
+  /// Sets what was taken. Options without those that they need have no meaning.
+  std::vector<option_source> set() const {
+    std::vector<option_source> out;
     for (const auto& [option, values, source] : taken_) {
       if (!std::ranges::all_of(option->get_needs(), [&](const CLI::Option* o) {
             return given_.contains(o);
           }))
         continue;
-      const std::string flag = "--" + option->get_lnames().front();
-      for (const std::string& value : values)
-        if (value.empty())
-          more.insert(more.end(), {flag, value});
-        else
-          more.push_back(flag + "=" + value);
-      out.sources +=
-        (out.sources.empty() ? "" : ", ") + source + " (" + flag + ")";
+      add_values(*option, values, source);
+      out.push_back({option->get_lnames().front(), source});
     }
-    out.words.insert(end_of_options(out.words), more.begin(), more.end());
+    return out;
   }
 
 private:
   struct taken {
     CLI::Option* option;
-    words_type values;
+    std::vector<std::string> values;
     std::string source;
   };
-  std::set<const CLI::Option*> typed_, before_, given_;
+  options known_;  ///< those with a value, also "not set"
+  options given_;  ///< those that are set
+  options before_; ///< the same, by sources before this one
   std::vector<taken> taken_;
 };
 
@@ -160,50 +125,35 @@ std::string refusal(const CLI::Option& option, const std::string& value,
                             : "a whole number of 0 or more");
 }
 
-configuration read_configuration(const std::vector<std::string>& words) {
-  const line_head head = head_of(words);
-  if (head.command == words.size() || asks_for_help(words))
-    return {};
+configuration read_configuration(const fs::path& named) {
   std::error_code error;
-  fs::path file = head.config;
-  if (!file.empty() && !fs::exists(file, error))
-    return {}; // the parser says so
+  fs::path file = named;
   if (file.empty())
-    if (const char* named = std::getenv("SHOAL_CONFIG"); named && *named)
-      file = named;
+    if (const char* variable = std::getenv("SHOAL_CONFIG");
+        variable && *variable)
+      file = variable;
   if (file.empty() && (file = default_config(), !fs::exists(file, error)))
     return {};
   return {toml_table::read(file), file.string()};
 }
 
-filled_line fill_in(CLI::App& app, std::vector<std::string> words,
-                    const configuration& file) {
-  filled_line out{std::move(words), {}};
-  const line_head head = head_of(out.words);
-  if (head.command == out.words.size() || asks_for_help(out.words))
-    return out;
-  const auto commands = app.get_subcommands([&](const CLI::App* c) {
-    return c->get_name() == out.words[head.command];
-  });
-  if (commands.empty())
-    return out;
-  CLI::App* const command = commands.front();
-  filling line(*command, out.words);
-  const auto options = command->get_options([](const CLI::Option* o) {
+std::vector<option_source>
+fill_in(CLI::App& command, const configuration& file) {
+  filling line(command);
+  const auto all = command.get_options([](const CLI::Option* o) {
     return !o->get_lnames().empty() && o->get_lnames().front() != "help";
   });
-  for (CLI::Option* option : options) {
+  for (CLI::Option* option : all) {
     const std::string variable = variable_of(option->get_lnames().front());
     if (const char* value = std::getenv(variable.c_str()); value && *value)
       line.offer(*option, {value}, variable);
   }
   line.next_source();
-  for (const auto& [key, values] : file.table.values(command->get_name()))
-    for (CLI::Option* option : options)
+  for (const auto& [key, values] : file.table.values(command.get_name()))
+    for (CLI::Option* option : all)
       if (key == option->get_lnames().front())
         line.offer(*option, values, file.file + ": " + key);
-  line.add_to(out);
-  return out;
+  return line.set();
 }
 
 } // namespace shoal::apps

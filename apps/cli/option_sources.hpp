@@ -1,10 +1,9 @@
 // apps/cli/option_sources.hpp -- values of options that the command line leaves out.
 //
 // They come from variables (SHOAL_...), then from the command's table of the
-// configuration file. Each becomes a word of the command line, so that the same
-// checks apply to it: required options, and those that do not go together. What the
-// command line has comes first: an option that does not go with one there is left
-// out, and so is one without the other that it needs.
+// configuration file. What comes first also wins where two options do not go
+// together: the later one is left out, and so is one without the other that it
+// needs. A flag that is false stands in no other's way.
 //
 // Threads: pure functions, except that the environment and a file are read.
 // Errors:  usage_error for a value that the option does not accept, which names the
@@ -15,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,9 +30,10 @@ struct configuration {
   std::string file; ///< its name; "": there is none
 };
 
-struct filled_line {
-  std::vector<std::string> words; ///< after the program's name
-  std::string sources;            ///< "SHOAL_LISTEN (--listen), ..."
+/// Where an option has its value from.
+struct option_source {
+  std::string option; ///< its name, without dashes
+  std::string source; ///< "SHOAL_LISTEN", "FILE: listen"
 };
 
 /// "SHOAL_MAX_TOKENS" for "max-tokens".
@@ -42,13 +43,11 @@ std::string variable_of(const std::string& flag);
 std::string refusal(const CLI::Option& option, const std::string& value,
                     const std::string& text);
 
-/// The file of --config before the command, of SHOAL_CONFIG, or the user's own;
-/// empty if the words ask for help, or name a file that does not exist.
-configuration read_configuration(const std::vector<std::string>& words);
+/// @param named the file of --config; empty: that of SHOAL_CONFIG, or the user's own
+configuration read_configuration(const std::filesystem::path& named);
 
-/// @param words of the command line, after the program's name; unchanged if they name
-/// no command, or ask for help
-filled_line fill_in(CLI::App& app, std::vector<std::string> words,
-                    const configuration& file);
+/// Fills in what the parsed command line has left out.
+std::vector<option_source>
+fill_in(CLI::App& command, const configuration& file);
 
 } // namespace shoal::apps

@@ -105,7 +105,11 @@ void add_commands(page& to, const CLI::App& app) {
      "Commands",
      {"Each option may also be set by the variable that is named with it, or "
       "by a key of its own name in the configuration file. The command line "
-      "comes first, then variables, then the file, then defaults. A flag "
+      "comes first, then variables, then the file, then defaults. The keys of "
+      "a "
+      "run file come after all three: where a variable or the file changes "
+      "one, "
+      "`train` and `plan` say so. A flag "
       "without a value is set by `true`.",
       "`shoal COMMAND --help` prints the options of a command."},
      {option_columns,

@@ -125,6 +125,8 @@ struct run_options {
   std::optional<std::string> run_text;
   /// "section.key" -> value, as text; from flags.
   std::map<std::string, std::string> overrides;
+  /// "section.key" -> the variable, or key of the configuration file, that has set it.
+  std::map<std::string, std::string> sources;
   std::vector<std::string> data; ///< replaces data.paths
   download_terms download;       ///< of a model.path on the hub
 };

@@ -143,6 +143,8 @@ int run_plan(const plan_options& o) {
     std::cerr << "shoal: " << run.message() << "\n";
     return code;
   }
+  for (const std::string& line : changed_keys(o.run))
+    std::cerr << "shoal: " << line << "\n";
   std::optional<planned_text> text;
   if (o.view.empty() && !run->data_paths.empty()) {
     auto seen = look_at_text(*run);

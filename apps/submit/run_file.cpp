@@ -119,28 +119,31 @@ std::string may_be_text(const run_options& o) {
          + shell_word(o.run_file.string());
 }
 
+model::result<json> keys_of_file(const run_options& o) {
+  if (o.run_file.empty())
+    return json(json::object());
+  try {
+    const std::string name = o.run_file.string();
+    return model::parse_json_object<json>(
+      o.run_text ? toml_text_to_json(*o.run_text, name)
+                 : toml_to_json(o.run_file),
+      name);
+  } catch (const toml_error& e) {
+    return failure{e.text + may_be_text(o)};
+  }
+}
+
 model::result<json> merged(const run_options& o) {
-  json all = json::object();
-  if (!o.run_file.empty()) {
-    try {
-      const std::string name = o.run_file.string();
-      auto read = model::parse_json_object<json>(
-        o.run_text ? toml_text_to_json(*o.run_text, name)
-                   : toml_to_json(o.run_file),
-        name);
-      if (!read)
-        return read.why();
-      all = std::move(*read);
-    } catch (const toml_error& e) {
-      return failure{e.text + may_be_text(o)};
-    }
-    // The file alone first, so that an error names the file and not a flag.
+  auto all = keys_of_file(o);
+  if (!all)
+    return all;
+  // The file alone first, so that an error names the file and not a flag.
+  if (!o.run_file.empty())
     if (auto alone =
-          runtime::parse_run(model::json_text(all), o.run_file.string());
+          runtime::parse_run(model::json_text(*all), o.run_file.string());
         !alone)
       return alone.why();
-  }
-  if (auto put = put_flags(o, all); !put)
+  if (auto put = put_flags(o, *all); !put)
     return put.why();
   return all;
 }
@@ -551,6 +554,38 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   if (!entry.want_blocks.empty())
     entry.want_stages = std::int32_t(entry.want_blocks.size());
   return entry;
+}
+
+std::vector<std::string> changed_keys(const run_options& o) {
+  std::vector<std::string> out;
+  const auto file = keys_of_file(o);
+  if (!file)
+    return out;
+  for (const auto& [name, source] : o.sources) {
+    const auto dot = name.find('.');
+    const auto section = file->find(name.substr(0, dot));
+    if (section == file->end() || !section->is_object()
+        || !section->contains(name.substr(dot + 1)))
+      continue;
+    const json& theirs = (*section)[name.substr(dot + 1)];
+    const auto ours = o.overrides.find(name);
+    if (ours == o.overrides.end()
+          ? theirs == json(o.data)
+          : theirs == typed(section.key(), name.substr(dot + 1), ours->second))
+      continue;
+    out.push_back(name + " is " + model::json_text(theirs) + " in "
+                  + o.run_file.string() + ", but " + source + " comes before it"
+                  + (ours == o.overrides.end() ? "" : ": " + ours->second));
+  }
+  return out;
+}
+
+std::string who_sets(const run_options& o, const std::string& message) {
+  std::string out;
+  for (const auto& [name, source] : o.sources)
+    if (message.find(name) != std::string::npos)
+      out += "; " + source + " sets " + name;
+  return out;
 }
 
 } // namespace shoal::apps

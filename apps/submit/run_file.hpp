@@ -51,6 +51,14 @@ model_ends(const model::tokenizer& by, const model::model_config& config,
 model::status
 enough_text(const runtime::run_config& run, const model::corpus& text);
 
+/// A line for each key of the run file that a variable or the configuration file
+/// changes: neither is on the command line, where the run file is.
+std::vector<std::string> changed_keys(const run_options& o);
+
+/// What `message` says of keys that a variable or the configuration file has set: "";
+/// or "; SHOAL_TRAINING_STEPS sets training.steps".
+std::string who_sets(const run_options& o, const std::string& message);
+
 /// Reads the text of a run as tokens. @pre load_run() made the run
 /// @param folder  holds the tokenizer that the run has trained ("bpe"), or one
 /// to use instead of that of model.path

@@ -70,8 +70,10 @@ public:
       out_->say("notice", *made);
       return exit_done;
     }
+    for (const std::string& line : changed_keys(o_.run))
+      out_->say("notice", line);
     if (auto ready = open_folder(); !ready)
-      return fail(ready.message());
+      return fail(ready.message() + who_sets(o_.run, ready.message()));
     if (o_.detach) // before the text is read, which may take long
       if (auto there = find_node(); !there)
         return fail(there.message());

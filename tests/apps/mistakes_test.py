@@ -107,9 +107,38 @@ class Mistakes(World):
         self.succeed(*asked, "--regex", "a+", env=schema)
         self.refuse(2, "--config", file, *asked, env=schema,
                     names=["none.json: cannot open"])
-        self.refuse(2, "train", "--detach", "--data", text,
-                    env={"SHOAL_OUT": "out"},
-                    names=["leave --out away", "SHOAL_OUT (--out)"])
+        self.refuse(1, "train", "--detach", "--data", text,
+                    env={"SHOAL_OUT": "out"}, names=["needs a running node"])
+        # Neither a false flag nor a run file's name stands in the way.
+        flags = self.write("f.toml", "[status]\ntraffic = true\n")
+        said = self.refuse(1, "--config", flags, "status", names=["no node"],
+                           env={"SHOAL_LINKS": "false"})
+        self.assertNotIn("not both", said)
+        self.refuse(2, "--config", flags, "status",
+                    env={"SHOAL_TRAFFIC": "maybe"}, names=["SHOAL_TRAFFIC"])
+        self.refuse(2, "chaos", "none.toml", env={"SHOAL_RUN": "other.toml"},
+                    names=["none.toml"])
+        self.refuse(2, "generate", "m", "--prompt", "a", "--quantize", "--",
+                    env={"SHOAL_SEED": "5"}, names=["--quantize: --"])
+        # The real mistake, not that of a file that is not needed.
+        self.refuse(2, "--config", self.write("bad.toml", "="), "statsu",
+                    names=["no command 'statsu'"])
+
+    # What it planned, or trained, was not what the run file says.
+    def test_keys_of_a_run_file_that_others_change_are_named(self):
+        run = self.tiny_run()
+        done = self.run_shoal("plan", run, env={"SHOAL_TRAINING_STEPS": "7"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"training.steps is 5 in {run}, but SHOAL_TRAINING_STEPS "
+                      "comes before it: 7", done.stderr)
+        self.assertIn("7 steps", done.stdout)
+        done = self.run_shoal("plan", run, "--training.steps", 8)
+        self.assertEqual(done.stderr, "")
+        self.train("out")
+        self.refuse(1, "train", "out", "--resume", "--training.steps", 9,
+                    env={"SHOAL_TRAINING_SEQ_LEN": "16"},
+                    names=["training.seq_len was 32 and is 16",
+                           "SHOAL_TRAINING_SEQ_LEN sets training.seq_len"])
 
     # The one for which there is a short name won, wherever it came from.
     def test_both_names_of_an_option(self):
