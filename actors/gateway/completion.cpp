@@ -139,7 +139,7 @@ bool completion::begin() {
 }
 
 bool completion::begin_again(std::string system_fingerprint) {
-  if (told_ || skip_ > 0)
+  if (!can_begin_again())
     return false;
   make_choices();
   head_.system_fingerprint = std::move(system_fingerprint);

@@ -55,6 +55,10 @@ public:
   /// Another version of the model goes on with it from the start, if the client has
   /// got nothing of the answer, also not before. @returns false: it has
   [[nodiscard]] bool begin_again(std::string system_fingerprint);
+  /// Whether it can: the client has got nothing of the answer.
+  [[nodiscard]] bool can_begin_again() const noexcept {
+    return !told_ && skip_ == 0;
+  }
 
   enum class outcome {
     goes_on,

@@ -9,7 +9,6 @@
 #include "actors/gateway/prompt_queue.hpp"
 #include "actors/gateway/served_model.hpp"
 #include "actors/training/training_state.hpp" // steady_now
-#include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view.hpp"
@@ -104,8 +103,11 @@ private:
       }
       const auto model = at->second;
       at = models_.erase(at);
-      end_all(*model,
-              "the model \"" + model->name() + "\" is not served any more");
+      for (const std::uint64_t id :
+           ids_of([&](const request& r) { return r.model == model; }))
+        fail(id, openai::unavailable("the model \"" + model->name()
+                                       + "\" is not served any more",
+                                     0));
       for (const auto& go_on : std::exchange(model->waiting, {}))
         go_on(); // they find no such model
     }
@@ -188,13 +190,6 @@ private:
 
   std::set<core::peer_id> members() const { return members_of(*view_); }
 
-  /// The model has ended.
-  void end_all(const served_model& model, const std::string& why) {
-    for (const std::uint64_t id :
-         ids_of([&](const request& r) { return r.model.get() == &model; }))
-      fail(id, openai::unavailable(why, 0));
-  }
-
   template <class Which>
   std::vector<std::uint64_t> ids_of(Which which) const {
     std::vector<std::uint64_t> out;
@@ -208,9 +203,16 @@ private:
   /// clients have got nothing; else they end.
   void
   leave(const served_version& version, bool only_slow, const std::string& why) {
-    for (const std::uint64_t id : ids_of([&](const request& r) {
-           return r.version.get() == &version && (r.slow || !only_slow);
-         }))
+    leave_those(
+      [&](const request& r) {
+        return r.version.get() == &version && (r.slow || !only_slow);
+      },
+      why);
+  }
+
+  template <class Which>
+  void leave_those(Which which, const std::string& why) {
+    for (const std::uint64_t id : ids_of(which))
       if (requests_.contains(id))
         leave_version(id, why);
   }
@@ -231,6 +233,17 @@ private:
     r.slow = false;
     r.asked = 0;
     ask_streams(id);
+  }
+
+  /// What waits for a newest version that is not ready goes on with the former one.
+  void leave_unready(const served_model& model) {
+    const auto& newest = model.versions().front();
+    if (newest->streams.ready() == 0 && model.current() != newest)
+      leave_those(
+        [&](const request& r) {
+          return r.version == newest && r.answer->can_begin_again();
+        },
+        "the version with which it began is not ready");
   }
 
   /// A version that has to make room does not wait for slow clients for ever.
@@ -259,17 +272,9 @@ private:
       const bool ready = v->streams.ready() > 0;
       if (std::exchange(v->was_ready, ready) == ready)
         continue;
-      const std::string step = model->config().follows == 0
-                                 ? std::string()
-                                 : " (step " + std::to_string(v->is.step) + ")";
-      if (const auto at = std::ranges::find(plan_->jobs, model->entry().id,
-                                            &core::assignment::job);
-          ready && at != plan_->jobs.end())
-        for (const core::unheld_wish& w : core::unheld_wishes(*view_, *at))
-          note(*model, core::to_text(w));
-      note(*model, ready
-                     ? "ready: all weights of a pipeline are loaded" + step
-                     : "waiting: no pipeline has all of its weights" + step);
+      for (const std::string& text :
+           readiness_lines(*model, *v, ready, *view_, *plan_))
+        note(*model, text);
     }
   }
 
@@ -447,9 +452,13 @@ private:
       if (model->config().follows == 0)
         continue;
       // Requests begin with the one before until this one is known to be ready.
-      const auto newest = model->versions().front();
-      apply(*newest, newest->streams.ask_how_they_are());
+      for (const auto& v : model->to_ask(steady_now()))
+        apply(*v, v->streams.ask_how_they_are());
+      leave_unready(*model);
       propose_next_version(node_, model, post_, steady_now());
+      if (const auto lost = std::exchange(model->follows.lost, {});
+          !lost.empty())
+        note(*model, lost);
       end_slow(*model);
     }
     tick_if_needed();
@@ -504,10 +513,9 @@ private:
   }
 
   std::shared_ptr<served_model> find(const std::string& name) const {
-    for (const auto& [id, model] : models_)
-      if (model->name() == name)
-        return model;
-    return nullptr;
+    const auto at = std::ranges::find_if(
+      models_, [&](const auto& m) { return m.second->name() == name; });
+    return at == models_.end() ? nullptr : at->second;
   }
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
@@ -515,26 +523,17 @@ private:
     if (const auto why = why_not_begun(*view_, *model, x->request(), asked))
       return turn_away(*x, model->name(), *why);
     counted_.asked();
-    openai::completion_head head;
     const std::uint64_t id = ++last_;
-    head.id = core::job_text(id);
-    head.created = unix_ms() / 1000;
-    head.model = model->name();
     const auto version = model->current();
-    head.system_fingerprint = fingerprint_of(*model, *version);
     const std::uint32_t max_tokens = asked.options.max_tokens;
     request r;
     r.came = steady_now();
     r.model = model;
     r.version = version;
-    const stream_wishes wishes{std::hash<std::string>{}(x->request().key_name),
-                               asked.key,
-                               asked.how,
-                               asked.rule,
-                               asked.filter,
-                               asked.pooled};
-    r.answer = std::make_shared<completion>(
-      x, std::move(asked), std::move(head), model->text()->tokenizer);
+    const stream_wishes wishes = wishes_of(x->request(), asked);
+    r.answer = std::make_shared<completion>(x, std::move(asked),
+                                            head_of(*model, *version, id),
+                                            model->text()->tokenizer);
     r.watcher = std::make_shared<client_watcher>(
       caf::actor_cast<caf::actor_addr>(this), id);
     x->watch(r.watcher);

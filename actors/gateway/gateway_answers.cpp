@@ -2,6 +2,8 @@
 #include "actors/gateway/gateway_answers.hpp"
 
 #include "actors/training/training_state.hpp" // unix_ms
+#include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/core/text/hex.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/http/keys/key_account.hpp"
 #include "runtime/openai/completion_response.hpp"
@@ -84,6 +86,44 @@ fingerprint_of(const served_model& model, const served_version& version) {
   return model.config().follows == 0
            ? std::string()
            : "step-" + std::to_string(version.is.step);
+}
+
+openai::completion_head
+head_of(const served_model& model, const served_version& version,
+        std::uint64_t request) {
+  openai::completion_head out;
+  out.id = core::job_text(request);
+  out.created = unix_ms() / 1000;
+  out.model = model.name();
+  out.system_fingerprint = fingerprint_of(model, version);
+  return out;
+}
+
+std::vector<std::string>
+readiness_lines(const served_model& model, const served_version& version,
+                bool ready, const core::view& view, const core::plan& plan) {
+  std::vector<std::string> out;
+  if (const auto at =
+        std::ranges::find(plan.jobs, model.entry().id, &core::assignment::job);
+      ready && at != plan.jobs.end())
+    for (const core::unheld_wish& w : core::unheld_wishes(view, *at))
+      out.push_back(core::to_text(w));
+  out.push_back((ready ? "ready: all weights of a pipeline are loaded"
+                       : "waiting: no pipeline has all of its weights")
+                + (model.config().follows == 0
+                     ? std::string()
+                     : " (step " + std::to_string(version.is.step) + ")"));
+  return out;
+}
+
+stream_wishes
+wishes_of(const runtime::http_request& from, const text_request& asked) {
+  return {std::hash<std::string>{}(from.key_name),
+          asked.key,
+          asked.how,
+          asked.rule,
+          asked.filter,
+          asked.pooled};
 }
 
 std::vector<core::stream_ask>

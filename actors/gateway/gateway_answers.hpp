@@ -64,6 +64,19 @@ std::uint64_t random_number();
 std::string
 fingerprint_of(const served_model& model, const served_version& version);
 
+/// What all answers to a request begin with.
+openai::completion_head
+head_of(const served_model& model, const served_version& version,
+        std::uint64_t request);
+
+/// The lines about a version that has become ready, or is not any more.
+std::vector<std::string>
+readiness_lines(const served_model& model, const served_version& version,
+                bool ready, const core::view& view, const core::plan& plan);
+
+stream_wishes
+wishes_of(const runtime::http_request& from, const text_request& asked);
+
 /// The stream of each choice of an answer.
 /// @param wishes  what the request had beside its prompts and options
 std::vector<core::stream_ask>

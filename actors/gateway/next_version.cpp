@@ -2,6 +2,7 @@
 #include "actors/gateway/next_version.hpp"
 
 #include "actors/checkpoint/blob_set.hpp"
+#include "actors/training/training_state.hpp" // steady_now
 #include "runtime/context.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/view.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 /// A proposal may be lost.
 constexpr core::nanoseconds propose_every = 5'000'000'000;
+/// Until a proposal names it, others may remove a checkpoint: one that was fetched
+/// before this time is fetched again, if any of its files are gone.
+constexpr core::nanoseconds fetched_for = 3'000'000'000;
 
 void read_log(runtime::context& node, served_model& model) {
   auto& f = model.follows;
@@ -44,7 +48,11 @@ bool has_streams(const served_version& v) {
 }
 
 core::version_state state_of(const served_version& v) {
-  return {v.is.step, v.streams.all_ready(), has_streams(v), v.since,
+  return {v.is.step,
+          v.streams.all_ready(),
+          v.streams.ready() > 0,
+          has_streams(v),
+          std::max(v.since, v.unready_since.value_or(0)),
           v.idle_since};
 }
 
@@ -66,8 +74,19 @@ void fetch_next(runtime::context& node,
               post([model, error] {
                 auto& done = model->follows;
                 done.fetching = false;
-                if (error && !refused_by_disk(error))
-                  done.next.reset();
+                if (!error) {
+                  done.fetched = steady_now();
+                  return;
+                }
+                done.proposed = steady_now(); // and tried again a while later
+                if (refused_by_disk(error) || !done.next)
+                  return;
+                done.lost = "the checkpoint of step "
+                            + std::to_string(done.next->step)
+                            + " was removed before it could be served: a "
+                              "larger checkpoint.keep_latest_k keeps them "
+                              "longer";
+                done.next.reset();
               });
             });
 }
@@ -80,6 +99,10 @@ void propose_next_version(runtime::context& node,
   for (const auto& v : model->versions()) {
     if (has_streams(*v))
       v->idle_since = now;
+    if (v->streams.all_ready())
+      v->unready_since.reset();
+    else if (!v->unready_since)
+      v->unready_since = now;
     const bool former = v != model->versions().front()
                         && model->versions().front()->streams.all_ready();
     if (!former)
@@ -106,7 +129,7 @@ void propose_next_version(runtime::context& node,
   }
   if (turn.to_do != what::next || f.fetching)
     return;
-  if (!f.next || f.next->step <= newest.step) {
+  if (!f.next || f.next->step <= newest.step || now - f.fetched > fetched_for) {
     f.next = f.newest;
     return fetch_next(node, model, post);
   }

@@ -77,6 +77,14 @@ const std::shared_ptr<served_version>& served_model::current() const {
 }
 
 std::vector<std::shared_ptr<served_version>>
+served_model::to_ask(core::nanoseconds now) const {
+  const auto& newest = versions_.front();
+  if (newest->unready_since && now - *newest->unready_since >= unready_max)
+    return versions_;
+  return {newest};
+}
+
+std::vector<std::shared_ptr<served_version>>
 served_model::set_versions(const core::job_entry& entry,
                            core::nanoseconds now) {
   std::vector<std::shared_ptr<served_version>> old;

@@ -40,6 +40,8 @@ struct served_version {
   std::optional<core::nanoseconds> former_since;
   /// Since when it has been served, as known here.
   core::nanoseconds since = 0;
+  /// Since when not all of its pipelines are ready, as known here; nothing: all are.
+  std::optional<core::nanoseconds> unready_since;
 };
 
 class served_model {
@@ -76,6 +78,12 @@ public:
   /// Takes the versions of a view. @returns those that are gone
   std::vector<std::shared_ptr<served_version>>
   set_versions(const core::job_entry& entry, core::nanoseconds now);
+  /// The versions whose pipelines are to be asked how they are: the newest one, and
+  /// the others where that is not ready for long. They load again when they are asked.
+  std::vector<std::shared_ptr<served_version>>
+  to_ask(core::nanoseconds now) const;
+  static constexpr core::nanoseconds unready_max = 5'000'000'000;
+
   /// Streams of all versions.
   std::size_t streams() const;
 
@@ -87,7 +95,9 @@ public:
     core::nanoseconds proposed = 0;
     /// The checkpoint that is to be the next version.
     std::optional<core::model_version> next;
-    bool fetching = false; ///< its files
+    bool fetching = false;         ///< its files
+    core::nanoseconds fetched = 0; ///< when they were all here
+    std::string lost; ///< a line about files that are gone; not said yet
   } follows;
 
   /// Tokens that end the text of a request.

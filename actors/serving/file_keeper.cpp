@@ -196,7 +196,8 @@ void file_keeper::look_again() {
         }
         all->read = found->lists.empty() && !found->unreadable;
       }
-      if (!all->read)
+      // A version whose lists nobody has holds up no other one.
+      if (all->files.empty())
         return;
       const auto keepers = core::file_keepers(all->files, disks);
       std::vector<std::size_t> order(all->files.size());
@@ -245,31 +246,14 @@ void file_keeper::look_again() {
 }
 
 void file_keeper::looked(const look& found) {
-  if (!found.lists.empty()) {
-    blob_set set;
-    set.blobs = found.lists;
-    fetch_all(node_, std::move(set), owner_.members(),
-              [this, post = post_](std::error_code error) {
-                post([this, error] {
-                  if (refused_by_disk(error)) {
-                    told_wait_ = true;
-                    owner_.load_waits(why_not_fetched(error));
-                  }
-                  if (error)
-                    look_after(fetch_again_after);
-                  else
-                    look_again();
-                });
-              });
-    return;
-  }
-  if (found.unreadable) {
-    if (keeps_)
-      look_after(fetch_again_after);
-    return;
-  }
-  if (std::exchange(told_wait_, false))
+  if (!found.lists.empty())
+    fetch_lists(found);
+  else if (found.unreadable && keeps_)
+    look_after(fetch_again_after);
+  else if (!found.unreadable && std::exchange(told_wait_, false))
     owner_.load_waits({});
+  if (found.files == 0 && (!found.lists.empty() || found.unreadable))
+    return;
   share_->set(found.kept_files, found.short_of_room);
   changed_();
   if (outdated_)
@@ -283,6 +267,28 @@ void file_keeper::looked(const look& found) {
   if (some)
     remove_some(found);
   look_after(some ? remove_every : look_every);
+}
+
+void file_keeper::fetch_lists(const look& found) {
+  if (std::exchange(fetching_lists_, true))
+    return;
+  blob_set set;
+  set.blobs = found.lists;
+  set.as_many_as_there_are = true; // each is of another version
+  fetch_all(node_, std::move(set), owner_.members(),
+            [this, post = post_](std::error_code error) {
+              post([this, error] {
+                fetching_lists_ = false;
+                if (refused_by_disk(error)) {
+                  told_wait_ = true;
+                  owner_.load_waits(why_not_fetched(error));
+                }
+                if (error)
+                  look_after(fetch_again_after);
+                else
+                  look_again();
+              });
+            });
 }
 
 void file_keeper::report(const look& found) {

@@ -61,6 +61,7 @@ private:
 
   void look_again();
   void looked(const look& found);
+  void fetch_lists(const look& found);
   void fetch(const look& found);
   void remove_some(const look& found);
   void remove(std::vector<core::blob_digest> files,
@@ -85,7 +86,7 @@ private:
   /// What the lists of files say of a place; used on the disk queue only.
   std::shared_ptr<files_of_view> files_;
   bool looking_ = false, outdated_ = false;
-  bool fetching_ = false, removing_ = false;
+  bool fetching_lists_ = false, fetching_ = false, removing_ = false;
   bool refused_ = false;   ///< the disk, as it was said
   bool told_wait_ = false; ///< to the owner: lists of files cannot be fetched
   std::chrono::steady_clock::time_point next_look_{};

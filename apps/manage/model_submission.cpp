@@ -239,7 +239,10 @@ model_submission::read_checkpoint(runtime::client& client, followed& job) {
   const auto listed = actors::parse_manifest(text(job.listing));
   if (!listed)
     return listed.why();
-  job.bytes = listed->total_bytes();
+  job.bytes = 0;
+  for (const actors::manifest_file& f : listed->files)
+    if (!actors::of_optimizer(f.name)) // nobody keeps those for it
+      job.bytes += f.bytes;
   const actors::manifest_file* file = listed->find("config.json");
   if (file == nullptr)
     return failure{"it has no config.json"};

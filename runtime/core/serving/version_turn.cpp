@@ -14,9 +14,12 @@ turn_of(const version_state& newest, const std::optional<version_state>& former,
   if (next_waits && newest.ready
       && (!former || idle_for(version_turn::idle_min)))
     return {what::next, newest.step};
-  if (next_waits && !newest.ready && former && !newest.streams
-      && now - newest.since >= version_turn::loads_max)
-    return {what::next, former->step};
+  // Streams without a pipeline that answers wait, too.
+  const bool waits = !newest.ready && (!newest.streams || !newest.answers);
+  if (next_waits && waits
+      && now - newest.since >= (former ? version_turn::loads_max
+                                       : version_turn::alone_loads_max))
+    return {what::next, former ? former->step : newest.step};
   if (!next_waits && newest.ready && former
       && idle_for(version_turn::release_after))
     return {what::release, newest.step};

@@ -5,8 +5,9 @@
 // served. So a checkpoint becomes the next version only while the version before
 // the present one has no stream anywhere; until then it waits, and a newer one
 // takes its place. A version that is not ready in time is replaced, too: its files
-// may be gone. A former version without streams goes, so that its memory is free
-// until the next one comes.
+// may be gone; also if it is the only one, later, as that may just be large. What
+// waits for it begins again with another one. A former version without streams goes,
+// so that its memory is free until the next one comes.
 //
 // A client that takes its answer slowly would keep its version for as long as it
 // likes. While a next version waits for it, it may do so for former_max.
@@ -25,8 +26,9 @@ namespace shoal::core {
 struct version_state {
   std::uint64_t step = 0;
   bool ready = false;         ///< all of its pipelines
+  bool answers = false;       ///< one of them is ready
   bool streams = false;       ///< there are some, of any gateway
-  nanoseconds since = 0;      ///< it has been served
+  nanoseconds since = 0;      ///< it has been served; not ready: not been ready
   nanoseconds idle_since = 0; ///< it has had no streams
 };
 
@@ -36,6 +38,8 @@ struct version_turn {
   static constexpr nanoseconds idle_min = 5'000'000'000;
   /// A version that is not ready after this time is replaced by a newer one.
   static constexpr nanoseconds loads_max = 60'000'000'000;
+  /// The same where it is the only one.
+  static constexpr nanoseconds alone_loads_max = 300'000'000'000;
   /// A former version without streams goes after this time. Longer than idle_min:
   /// while the newest one has just been loaded, some gateways may still begin
   /// requests with the former.

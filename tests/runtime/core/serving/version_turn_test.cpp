@@ -12,7 +12,7 @@ using what = version_turn::what;
 constexpr nanoseconds second = 1'000'000'000, start = 1000 * second;
 
 version_state version(std::uint64_t step, bool ready = true) {
-  return {step, ready, false, start, start};
+  return {step, ready, ready, false, start, start};
 }
 
 what at(nanoseconds later, const version_state& newest,
@@ -42,10 +42,23 @@ BOOST_AUTO_TEST_CASE(a_version_that_does_not_get_ready_is_replaced) {
   BOOST_TEST((at(59 * second, newest, former, 30) == what::nothing));
   BOOST_TEST((at(60 * second, newest, former, 30) == what::next));
   BOOST_TEST(turn_of(newest, former, 30, start + 60 * second).keeps == 10u);
+  // Requests that waited for files that were gone kept it for ever.
   newest.streams = true;
-  BOOST_TEST((at(60 * second, newest, former, 30) == what::nothing));
-  newest.streams = false; // the only one waits for its files
-  BOOST_TEST((at(60 * second, newest, {}, 30) == what::nothing));
+  BOOST_TEST((at(60 * second, newest, former, 30) == what::next));
+  newest.answers = true; // one of its pipelines
+  BOOST_TEST((at(600 * second, newest, former, 30) == what::nothing));
+  newest.streams = false;
+  BOOST_TEST((at(60 * second, newest, former, 30) == what::next));
+}
+
+BOOST_AUTO_TEST_CASE(the_only_version_is_replaced_if_its_files_do_not_come) {
+  auto newest = version(20, false); // it may just be large
+  BOOST_TEST((at(299 * second, newest, {}, 30) == what::nothing));
+  BOOST_TEST((at(300 * second, newest, {}, 30) == what::next));
+  BOOST_TEST(turn_of(newest, {}, 30, start + 300 * second).keeps == 20u);
+  BOOST_TEST((at(600 * second, newest, {}, 20) == what::nothing));
+  newest.streams = true;
+  BOOST_TEST((at(300 * second, newest, {}, 30) == what::next));
 }
 
 BOOST_AUTO_TEST_CASE(a_former_version_without_streams_goes) {
