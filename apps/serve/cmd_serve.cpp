@@ -6,6 +6,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/manage/management.hpp"
 #include "apps/manage/model_submission.hpp"
+#include "apps/remote/await_join.hpp"
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -165,7 +166,10 @@ private:
     client_ = std::make_unique<runtime::client>(c);
     if (client_->connect())
       return failure{client_->text()};
-    return model::done{};
+    if (o_.join.empty())
+      return model::done{};
+    return await_join(*client_, o_.join, lines,
+                      [this] { return !interrupts_.seen(); });
   }
 
   /// Refuses keys that the node would not ask for, and names other options without
@@ -214,7 +218,9 @@ private:
       say("notice", "\"" + submission_.name()
                       + "\" is not served any more: it was ended by `shoal "
                         "cancel`, or its last peers left");
-    return interrupts_.seen() ? exit_interrupted : exit_done;
+    return interrupts_.seen() ? exit_interrupted
+           : detached_        ? exit_done
+                              : exit_failed;
   }
 
   /// Without its node a command does not know what became of the model.
@@ -281,6 +287,7 @@ private:
                     + std::to_string(drain_max.count()) + " s at most");
     if (http_)
       http_->drain(drain_max);
+    say_no_quorum(*client_);
     // Nothing is being answered if it was never ready.
     unheard_ = bool(
       client_->stop_job(submission_.job(), ready_)); // no node answers any more

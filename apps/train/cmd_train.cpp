@@ -6,6 +6,7 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/progress.hpp"
 #include "apps/common/report.hpp"
+#include "apps/remote/await_join.hpp"
 #include "apps/remote/embedded_node.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
@@ -192,7 +193,10 @@ private:
     client_ = std::make_unique<runtime::client>(c);
     if (client_->connect())
       return failure{client_->text()};
-    return model::done{};
+    if (o_.join.empty())
+      return model::done{};
+    return await_join(*client_, o_.join, c.say,
+                      [this] { return !interrupts_.seen(); });
   }
 
   /// Shows the progress of slow work, and cancels it at Ctrl-C.
@@ -315,8 +319,9 @@ private:
     running_ = running_jobs(*status);
     if (!o_.resume)
       return model::done{};
-    const auto apart = nothing_newer(
-      *client_, *status, {o_.out, folder_->jobs(), resumed_->step()}, o_.at);
+    const auto apart =
+      nothing_newer(*client_, *status,
+                    {o_.out, folder_->jobs(), resumed_->step()}, own_address());
     if (!apart)
       return apart.why();
     for (const std::string& line : *apart)

@@ -62,6 +62,29 @@ class Others(World):
         self.assertFalse(key.exists(), "a command has made a key")
         self.assertEqual(nodes[stays].end(signal.SIGTERM), 0)
 
+    # It had submitted the run to a shoal of its own before it was let in, and that
+    # one joined no other.
+    def test_a_run_that_is_to_join_waits_until_it_has(self):
+        self.succeed("key", "new", "key")
+        one = self.start("node", "--threads", 1, "--listen", "127.0.0.1:0",
+                         "--name", "one", "--cluster-key", "key")
+        ready = one.wait_line(lambda line: line.startswith("ready:"))
+        there = ready.split(" at ")[1].split(",")[0]
+        away = {"XDG_DATA_HOME": str(self.folder / "elsewhere")}
+        here = {"XDG_DATA_HOME": str(self.folder / ".local/share")}
+        train = ["train", self.tiny_run(), "--data", self.write_text_files(),
+                 "--cluster-key", "key", "--join"]
+        # Its results would be of one machine.
+        self.env.update(away)
+        alone = self.start(*train, "127.0.0.1:1", "--out", "alone")
+        alone.wait_line(lambda line: "takes this peer in, 60 s at most" in line)
+        self.assertEqual(alone.end(signal.SIGINT), 130)
+        self.assertIn("was not joined: interrupted", alone.said()[-1])
+        self.succeed(*train, there, "--out", "out")
+        jobs = json.loads(self.succeed("jobs", "--name", "one", "--json",
+                                       env=here))
+        self.assertEqual([j["state"] for j in jobs], ["done"], jobs)
+
     # Only status, jobs, logs and leave did: the others had no key.
     def test_a_member_asks_others_by_the_key_of_its_invite(self):
         self.succeed("key", "new", "key")
