@@ -232,7 +232,8 @@ std::vector<finding> check_stale_files(const doctor_options& o) {
     if (!l.dead)
       out.push_back({"note", l.text});
     else if (!o.clean)
-      out.push_back({"note", l.text + ": run shoal doctor --clean"});
+      out.push_back({"note", l.text + ": run `"
+                               + command_line("doctor --clean", o.at) + "`"});
     else if (const auto error = runtime::remove(l))
       out.push_back({"bad", l.text + " is not removed: " + error.message()});
     else

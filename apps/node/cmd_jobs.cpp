@@ -6,6 +6,7 @@
 #include "apps/remote/status_text.hpp"
 #include "apps/terminal/confirm.hpp"
 #include "apps/terminal/signals.hpp"
+#include "apps/terminal/terminal.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/jobs_of_run.hpp"
 #include "apps/train/out_folder.hpp"
@@ -59,9 +60,8 @@ removal(const json& status, const std::vector<found_job>& jobs,
       trained = trained || !serves(j);
     }
   if (trained)
-    out.what +=
-      "\nA model that nobody has fetched (`shoal attach JOB --out DIR`) "
-      "is lost.";
+    out.what += "\nA model that nobody has fetched (`"
+                + command_line("attach JOB --out DIR", o.at) + "`) is lost.";
   for (const found_job& job : jobs)
     out.command += " " + job.text;
   out.command += options_text(o.at);
@@ -404,13 +404,17 @@ std::string rest_text(const follower& watch, const std::string& job,
 /// Watches until Ctrl-C.
 class until_interrupted final : public follow_host {
 public:
-  explicit until_interrupted(const signals& interrupts)
-    : interrupts_(interrupts) {}
-  bool stops() override { return interrupts_.seen(); }
+  /// @param only_watches  nothing is left to do once nobody reads what is shown
+  until_interrupted(const signals& interrupts, bool only_watches)
+    : interrupts_(interrupts), only_watches_(only_watches) {}
+  bool stops() override {
+    return interrupts_.seen() || (only_watches_ && stdout_is_gone());
+  }
   bool gives_up() override { return interrupts_.seen(); }
 
 private:
   const signals& interrupts_;
+  const bool only_watches_;
 };
 
 } // namespace
@@ -469,7 +473,7 @@ int run_attach(const attach_options& o) {
   f.keep = run->keep_latest_k;
   f.at = client_again(o.at);
   f.attach = "`" + command_line("attach " + job.text, o.at, o.out) + "`";
-  until_interrupted host(interrupts);
+  until_interrupted host(interrupts, o.out.empty());
   follower watch(client, out, host, f);
   if (watch.run(job.id))
     return fail(client.text());
@@ -479,6 +483,13 @@ int run_attach(const attach_options& o) {
     std::cerr << "shoal: the job goes on; `"
               << command_line("attach " + job.text, o.at, o.out)
               << "` watches it again\n";
+    return exit_interrupted;
+  }
+  if (interrupts.seen() && !o.out.empty() && !watch.saved()) {
+    std::cerr << "shoal: interrupted: not all of job " << job.text << " is in "
+              << o.out.string() << "; `"
+              << command_line("attach " + job.text, o.at, o.out)
+              << "` goes on\n";
     return exit_interrupted;
   }
   const std::string none = rest_text(watch, job.text, o);

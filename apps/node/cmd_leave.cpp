@@ -80,6 +80,26 @@ struct chosen_node {
   std::string wrong;
 };
 
+/// Another peer that still has `id` on its list; "": none does, or none answers.
+std::string who_lists(const std::string& id, const node_address& at,
+                      const runtime::client& asked) {
+  runtime::client_config c = client_again(at);
+  c.data_dir.clear();
+  c.named = false;
+  c.addresses = asked.addresses();
+  runtime::client other(c);
+  if (other.connect())
+    return {};
+  const auto status = status_of(other);
+  if (!status || text_of(*status, "self") == id)
+    return {};
+  const json& peers = (*status)["peers"];
+  return std::ranges::any_of(
+           peers, [&](const json& p) { return text_of(p, "id") == id; })
+           ? text_of(*status, "name") + " (" + other.where() + ")"
+           : std::string();
+}
+
 /// The node to ask to make `o.member` leave: of several on this machine one
 /// that has such a peer. If none has one, that is reported, with the names.
 chosen_node node_for_leaving(const leave_options& o) {
@@ -154,8 +174,22 @@ int run_leave(const leave_options& o) {
     asked_at + drain_max + runtime::leave_deadline + std::chrono::seconds(10);
   for (;;) {
     status = status_of(client);
-    if (!status && is_asked)
+    if (!status && is_asked) {
+      if (!client.connect())
+        continue; // the connection was lost, not the node
+      if (const std::string by = who_lists(id, at, client); !by.empty())
+        return fail("peer " + id.substr(0, 8)
+                    + " was asked to leave and does not answer any more, but "
+                    + by
+                    + " still lists it: it may have ended before it had left, "
+                      "or the network to it is gone; see `"
+                    + command_line("status", o.at) + "` there");
+      if (!at.peers.empty() && client.addresses().size() > 1)
+        return fail("peer " + id.substr(0, 8)
+                    + " was asked to leave, and neither it nor another peer "
+                      "answers any more: whether it has left is not known");
       break; // it has ended
+    }
     if (status && is_asked && text_of(*status, "state") != "gone")
       alone = no_quorum_text(*status);
     if (!status)
@@ -182,7 +216,7 @@ int run_leave(const leave_options& o) {
   }
   if (!alone.empty()) {
     if (is_asked)
-      tell_of_saved(*asked, data_dir_of(at), asked_ms);
+      tell_of_saved(*asked, text_of(*asked, "data_dir"), asked_ms);
     return fail(
       "node " + id.substr(0, 8)
       + " has ended, but the other peers were not told, as it had no quorum: "

@@ -279,6 +279,8 @@ std::string read_secret_line(const std::filesystem::path& file) {
     runtime::check_secret(opened.get(), file.string());
   }
   const int from = opened ? opened.get() : STDIN_FILENO;
+  if (!opened && isatty(STDIN_FILENO) == 1)
+    std::cerr << "join token (paste the line of `shoal invite`): ";
   std::string text;
   ssize_t size = 1;
   for (char c = 0; text.size() <= runtime::token_text_max

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -58,8 +59,11 @@ constexpr std::chrono::seconds traffic_apart{2};
 /// Asks a node, and another one if that has ended.
 class status_source {
 public:
-  explicit status_source(const status_options& o)
-    : o_(o), client_(client_through(o.at)) {
+  /// @param goes_on asked before each peer; once it says no, the others are left out
+  explicit status_source(
+    const status_options& o,
+    std::function<bool()> goes_on = [] { return true; })
+    : o_(o), goes_on_(std::move(goes_on)), client_(client_through(o.at)) {
     if (o.traffic)
       traffic_.emplace(client_through(o.at));
   }
@@ -105,7 +109,7 @@ public:
 private:
   bool ask(std::string& text) {
     if (traffic_) {
-      auto looked = traffic_->look();
+      auto looked = traffic_->look(goes_on_);
       if (!looked) {
         why_ = looked.message();
         return false;
@@ -120,6 +124,7 @@ private:
   }
 
   const status_options& o_;
+  std::function<bool()> goes_on_;
   std::optional<traffic_look> traffic_;
   runtime::client client_;
   bool connected_ = false;
@@ -138,7 +143,7 @@ void show(const status_options& o, const std::string& text) {
 
 int watch(const status_options& o) {
   signals interrupts;
-  status_source source(o);
+  status_source source(o, [&interrupts] { return !interrupts.seen(); });
   std::string text;
   if (!source.look(text))
     return fail(source.text());
@@ -146,10 +151,16 @@ int watch(const status_options& o) {
     std::chrono::duration<double>(o.watch_s));
   if (!o.json && stdout_size())
     std::cout << "\x1b[2J";
+  // The counters of one look and the next are too far apart for a rate.
+  const bool twice = o.traffic && every > traffic_look::kept_for;
   while (!interrupts.seen()) {
     show(o, text);
     pause(interrupts, every);
-    for (bool told = false; !interrupts.seen() && !source.look(text);) {
+    if (stdout_is_gone())
+      return exit_done;
+    for (bool told = false;
+         !interrupts.seen()
+         && !((!twice || source.look_before()) && source.look(text));) {
       if (!std::exchange(told, true))
         std::cerr << "shoal: " << source.text() << "; trying again\n";
       pause(interrupts, every);
@@ -226,7 +237,18 @@ int run_logs(const logs_options& o) {
   std::optional<signals> interrupts;
   if (o.follow)
     interrupts.emplace();
-  runtime::client client(client_through(o.at));
+  runtime::client_config c = client_through(o.at);
+  if (o.follow) { // this node alone, also where another one runs beside it
+    runtime::client found(c);
+    if (found.connect())
+      return fail(found.text());
+    if (const std::filesystem::path where = found.where();
+        where.is_absolute()) {
+      c.data_dir = where;
+      c.named = true;
+    }
+  }
+  runtime::client client(c);
   if (client.connect())
     return fail(client.text());
   if (!o.peer.empty())
@@ -267,7 +289,8 @@ int run_logs(const logs_options& o) {
       out.begin_anew();
     }
     out.print(*said);
-    if (!o.follow)
+    std::cout.flush();
+    if (!o.follow || stdout_is_gone())
       return exit_done;
     pause(*interrupts, lines_every);
     if (interrupts->seen())

@@ -338,6 +338,10 @@ std::string status_table(const status_json& status) {
             "cancel` on one of its nodes). What they have trained since the "
             "split ends with them: `shoal attach JOB --out DIR` there, before "
             "that, keeps it"
+        : names.size() * 2 <= number(o, "members")
+          ? "one joins the other when no job is in the way, and it has a "
+            "quorum: half of its members or fewer are in reach here, so look "
+            "at `shoal status` there"
           : "one joins the other when no job is in the way");
   }
   for (const json& cut : status["cuts"])

@@ -16,11 +16,16 @@ namespace shoal::apps {
 namespace {
 
 /// Adds a line to a file that only its owner can read. @returns why not, or ""
-std::string append(const std::filesystem::path& file, const std::string& line) {
+std::string append(const std::filesystem::path& file, std::string line) {
   const int at =
-    ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    ::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (at < 0)
     return std::strerror(errno);
+  // An editor may have left the last line without its end.
+  const off_t size = ::lseek(at, 0, SEEK_END);
+  if (char last = '\n';
+      size > 0 && ::pread(at, &last, 1, size - 1) == 1 && last != '\n')
+    line.insert(0, "\n");
   const ssize_t written = ::write(at, line.data(), line.size());
   const int error = written < 0 ? errno : 0;
   const bool whole = written == ssize_t(line.size()) && ::fsync(at) == 0;

@@ -1,6 +1,7 @@
 // apps/terminal/terminal.cpp -- escape sequences for redrawing a page.
 #include "apps/terminal/terminal.hpp"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -29,6 +30,11 @@ std::string_view first(std::string_view text, int columns) {
 }
 
 } // namespace
+
+bool stdout_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
 
 std::optional<terminal_size> stdout_size() {
   winsize w{};

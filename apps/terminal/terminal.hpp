@@ -16,6 +16,10 @@ struct terminal_size {
 /// The present size of stdout; nothing if that is no terminal.
 std::optional<terminal_size> stdout_size();
 
+/// Whether the process that read stdout has gone, as after `| head`: nobody needs more
+/// lines. Of a pipe or a socket; any other stdout stays.
+bool stdout_is_gone();
+
 /// The sequence that draws `text` over what was drawn before, without flicker:
 /// each line is cut to the width, and those that do not fit are counted in the
 /// last one.

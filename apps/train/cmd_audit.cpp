@@ -85,6 +85,8 @@ const runtime::json_table<verdict>& verdict_table() {
   static const runtime::json_table<verdict> table{
     {"first_step", "whole number", "", "the first that metrics.jsonl names",
      [](v a) { return json(a.log.first); }},
+    {"last_step", "whole number", "", "the last that counts",
+     [](v a) { return json(a.log.last); }},
     {"steps", "whole number", "", "that were committed",
      [](v a) { return json(a.of.steps); }},
     {"samples", "whole number", "", "that they used",
@@ -199,7 +201,8 @@ int run_audit(const audit_options& o) {
                        ? std::string()
                        : ": if `shoal jobs` lists job " + record->jobs.back()
                            + ", `shoal attach " + record->jobs.back()
-                           + " --out " + o.out.string() + "` writes it again"));
+                           + " --out " + shell_word(o.out.string())
+                           + "` writes it again"));
   std::ifstream in(metrics, std::ios::binary);
   auto [log, impossible] =
     read_metrics(in, std::uint64_t(record->steps_max), newest);

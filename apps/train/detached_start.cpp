@@ -39,7 +39,13 @@ await_first_step(runtime::client& client, progress& out, core::job_id job,
                               "others had its data: "
                             + client.text()};
     for (const job_event& e : events)
-      if (e.kind == job_event_kind::step || e.kind == job_event_kind::done)
+      if (e.kind == job_event_kind::step)
+        return model::done{};
+      else if (e.kind == job_event_kind::done && e.text != "done")
+        return model::failure{
+          name + (e.text == "failed" ? " has failed" : " was " + e.text)
+          + " before its first step" + (e.cause.empty() ? "" : ": " + e.cause)};
+      else if (e.kind == job_event_kind::done)
         return model::done{};
       else if (e.kind == job_event_kind::notice && e.waits)
         waits = "; " + e.text;

@@ -280,6 +280,9 @@ follower::not_fetched(std::uint64_t step, const std::string& attach) {
 void follower::bring_home(const job_event& end) {
   if (unwritten_)
     try_again(job_event(unwritten_->asked));
+  if (newest_step_ != end.step && host_.stops())
+    return out_.say("notice", "the fetching of the last checkpoint was "
+                              "interrupted");
   // A node that was cut off lacks what the others did meanwhile; they may be away now.
   const bool elsewhere = end.text == "done" || client_.lacked_steps()
                          || !gaps_.text(end.step).empty();

@@ -1,9 +1,10 @@
 # tests/apps/ends_test.py -- what is kept and said when a node ends.
 import json
 import signal
+import subprocess
 import time
 
-from support import World, main
+from support import DEADLINE_S, World, main
 
 
 class Ends(World):
@@ -117,7 +118,24 @@ class Ends(World):
                       f"`shoal attach {job} --out DIR` fetches",
                       run.said()[-1])
         self.succeed("cancel", job, "--now")
+        run = self.start(*train, "--detach", "--job.name", "again")
+        run.wait_line(lambda line: "waiting for its first step" in line)
+        self.succeed("cancel", "again", "--now")
+        self.assertEqual(run.end(), 1)  # it told that all was well
+        self.assertIn("was cancelled before its first step", run.said()[-1])
         self.assertEqual(first.end(signal.SIGINT), 130)
+
+    def test_what_nobody_reads_any_more_ends(self):
+        """`| head` waited for ever."""
+        self.ready("--name", "one")
+        for command in (["logs", "--follow"], ["status", "--watch", "0.1"],
+                        ["status", "--watch", "0.1", "--json"]):
+            with subprocess.Popen(
+                    [self.program, *command], env=self.env, cwd=self.folder,
+                    stdout=subprocess.PIPE) as child:
+                self.assertTrue(child.stdout.readline())
+                child.stdout.close()
+                self.assertEqual(child.wait(DEADLINE_S), 0, command)
 
     def test_the_last_node_leaves_when_its_last_checkpoint_is_fetched(self):
         """The command waited a minute, and --resume repeated the steps."""

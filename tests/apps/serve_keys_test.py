@@ -153,10 +153,16 @@ class Keys(Serving):
         self.refuse(1, "apikey", "ann", "--file", "keys",
                     names=["keys has a key named 'ann'"])
         self.assertEqual((self.folder / "keys").read_text(), before)
+        # An editor may leave the last line open: two keys were spoilt then.
+        file = self.folder / "keys"
+        file.write_bytes(file.read_bytes().rstrip(b"\n"))
+        self.succeed("apikey", "bea", "--file", "keys")
+        self.succeed("apikey", "cid", "--file", "keys")
+        self.assertEqual(len(file.read_text().splitlines()), 3)
         with open(self.folder / "keys", "a", encoding="ascii") as keys:
             keys.write(f"bob {'0' * 64} tokens_per_minute=many\n")
         wrong = self.refuse(2, "serve", "m", "--api-keys", "keys",
-                            names=["--api-keys", "keys: line 2",
+                            names=["--api-keys", "keys: line 4",
                                    "tokens_per_minute=N"])
         self.assertNotIn("many", wrong)
         wrong = self.refuse(2, "apikey", "sk-shoal-77", "--file", "keys",
