@@ -38,13 +38,17 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
 
 namespace {
 
+/// Of a context, the part that the answer to a prompt that was cut has at least, if the
+/// request says nothing of its length.
+constexpr std::uint64_t prompt_parts = 4;
+
 /// Leaves of a prompt its last tokens, if the request says how many.
+/// @param answer tokens for which "what fits" leaves room
 /// @returns whether it was longer
 bool truncate(std::vector<core::token_id>& ids,
-              const openai::generation_options& asked,
+              const openai::generation_options& asked, std::uint64_t answer,
               const prompt_model& model) {
   const std::uint64_t context = model.config.context;
-  const std::uint64_t answer = asked.max_tokens; // 0: nothing is generated
   const std::uint64_t room = context > answer ? context - answer : 1;
   const std::uint64_t kept = asked.prompt_tokens_kept < 0
                                ? room
@@ -86,7 +90,7 @@ prompts_of(const openai::completion_request& asked, const prompt_model& model,
     }
     if (to.ids.empty())
       return invalid_request("prompt: has no tokens", "prompt");
-    const bool cut = truncate(to.ids, asked, model);
+    const bool cut = truncate(to.ids, asked, asked.max_tokens, model);
     if (asked.echo && (cut || std::holds_alternative<token_ids>(p))) {
       model::text_decoder text(model.text->tokenizer.get());
       to.text.clear();
@@ -190,9 +194,18 @@ prompt_of(openai::chat_request& asked, const prompt_model& model,
   if (auto* wrong = std::get_if<api_error>(&ids))
     return std::move(*wrong);
   chat_prompt out;
-  out.format = format_of(*model.text->chat, asked.tools_allowed, marked.bytes);
+  // Text that keeps to a form has no room for calls, and may look like one.
+  out.format = format_of(*model.text->chat, asked.tools_allowed && !asked.rule,
+                         marked.bytes);
   out.prompt.ids = std::get<std::vector<core::token_id>>(std::move(ids));
-  truncate(out.prompt.ids, asked, model);
+  // Where the answer may have what is left, a long prompt leaves it a part.
+  const std::uint64_t part = model.config.context / prompt_parts;
+  truncate(out.prompt.ids, asked,
+           asked.max_tokens_given
+             ? asked.max_tokens
+             : std::min<std::uint64_t>(
+               part, model.text->defaults.max_tokens.value_or(UINT32_MAX)),
+           model);
   const std::size_t tokens = out.prompt.ids.size();
   if (tokens == 0)
     return invalid_request("messages: the model's chat template makes no text",

@@ -235,13 +235,13 @@ private:
     ask_streams(id);
   }
 
-  /// What waits for a newest version that is not ready goes on with the former one.
+  /// What waits for a version that does not answer goes on with one that does.
   void leave_unready(const served_model& model) {
-    const auto& newest = model.versions().front();
-    if (newest->streams.ready() == 0 && model.current() != newest)
+    if (model.current()->streams.ready() > 0)
       leave_those(
         [&](const request& r) {
-          return r.version == newest && r.answer->can_begin_again();
+          return r.model.get() == &model && r.version->streams.ready() == 0
+                 && r.first_token_after == 0 && r.answer->can_begin_again();
         },
         "the version with which it began is not ready");
   }

@@ -4,11 +4,13 @@
 #include "actors/checkpoint/blob_set.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/context.hpp"
+#include "runtime/core/errc.hpp"
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/jobs/job_log.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -81,11 +83,13 @@ void fetch_next(runtime::context& node,
                 done.proposed = steady_now(); // and tried again a while later
                 if (refused_by_disk(error) || !done.next)
                   return;
-                done.lost = "the checkpoint of step "
-                            + std::to_string(done.next->step)
-                            + " was removed before it could be served: a "
-                              "larger checkpoint.keep_latest_k keeps them "
-                              "longer";
+                const std::uint64_t step = done.next->step;
+                if (error == runtime::errc::not_found
+                    && std::exchange(done.lost_step, step) != step)
+                  done.lost = "no peer has the checkpoint of step "
+                              + std::to_string(step)
+                              + " any more, so it is not served: a larger "
+                                "checkpoint.keep_latest_k keeps them longer";
                 done.next.reset();
               });
             });

@@ -79,7 +79,8 @@ const std::shared_ptr<served_version>& served_model::current() const {
 std::vector<std::shared_ptr<served_version>>
 served_model::to_ask(core::nanoseconds now) const {
   const auto& newest = versions_.front();
-  if (newest->unready_since && now - *newest->unready_since >= unready_max)
+  if (newest->streams.ready() == 0 && newest->unready_since
+      && now - *newest->unready_since >= unready_max)
     return versions_;
   return {newest};
 }
@@ -165,6 +166,8 @@ void served_model::fetch_text(runtime::context& node,
                               const poster& post, std::function<void()> done) {
   blob_set set;
   set.texts.push_back(entry_.origin);
+  set.memory_will_do =
+    true; // a disk without room must not keep requests waiting
   auto then = [this, node = &node, post,
                done = std::move(done)](std::error_code error) {
     if (error)

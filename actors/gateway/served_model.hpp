@@ -79,7 +79,8 @@ public:
   std::vector<std::shared_ptr<served_version>>
   set_versions(const core::job_entry& entry, core::nanoseconds now);
   /// The versions whose pipelines are to be asked how they are: the newest one, and
-  /// the others where that is not ready for long. They load again when they are asked.
+  /// the others where that does not answer for long. They load again when they are
+  /// asked.
   std::vector<std::shared_ptr<served_version>>
   to_ask(core::nanoseconds now) const;
   static constexpr core::nanoseconds unready_max = 5'000'000'000;
@@ -98,6 +99,7 @@ public:
     bool fetching = false;         ///< its files
     core::nanoseconds fetched = 0; ///< when they were all here
     std::string lost; ///< a line about files that are gone; not said yet
+    std::uint64_t lost_step = 0; ///< of the last such line
   } follows;
 
   /// Tokens that end the text of a request.

@@ -259,7 +259,9 @@ void connection::on_complete() {
   state_ = state::answering;
   no_due();
   answer_.last = !reader_.keep_alive();
-  if (host_.open->waiting >= host_.limits.requests_max)
+  // What only asks is answered at once, as a balancer's look at /health is.
+  if (reader_.request().method != "GET"
+      && host_.open->waiting >= host_.limits.requests_max)
     return refuse(openai::rate_limited(
                     "the server has as many requests as it may: "
                       + std::to_string(host_.limits.requests_max)

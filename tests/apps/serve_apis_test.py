@@ -347,6 +347,11 @@ class Apis(Serving):
             {"role": "user", "content": "x" * 400}],
             "truncate_prompt_tokens": 99}, "/v1/chat/completions")[1]
         self.assertEqual(fits["usage"]["prompt_tokens"], 99)
+        # It took the whole context, and left the answer no room.
+        status, fits = self.at.post({"model": "tiny", "messages": [
+            {"role": "user", "content": "x" * 400}],
+            "truncate_prompt_tokens": -1}, "/v1/chat/completions")
+        self.assertEqual((status, fits["usage"]["prompt_tokens"]), (200, 192))
         # Of several answers that of the most probable tokens: one by one they
         # are those of n.
         body = {"temperature": 2, "seed": 3, "logprobs": 0}

@@ -283,8 +283,24 @@ class Chat(Serving):
             self.assertEqual(at.post({"messages": ASK, **more},
                                      "/apply-template")[1]["prompt"], text)
         self.assertEqual(process.end(signal.SIGINT), 130)
-        (self.folder / "m" / "chat_template.jinja").write_text("file {{ n }}")
+        # By its mention, calls are written as Llama 3 does.
+        (self.folder / "m" / "chat_template.jinja").write_text(
+            'file {{ n }}{# "parameters" #}')
         process, at = self.begin()
+        # JSON that was asked for was taken for a call, and was lost.
+        form = {"type": "object", "required": ["name"], "properties": {
+            "name": {"enum": ["cod", "herring"]}}}
+        status, answer = at.post({
+            "model": "tiny", "messages": ASK, "tools": TOOLS, "seed": 1,
+            "max_tokens": 40, "chat_template_kwargs": {"n": 3},
+            "response_format": {"type": "json_schema", "json_schema": {
+                "name": "fish", "schema": form}}}, CHAT)
+        self.assertEqual(status, 200, answer)
+        choice = answer["choices"][0]
+        self.assertEqual(choice["finish_reason"], "stop", choice)
+        self.assertNotIn("tool_calls", choice["message"])
+        self.assertIn(json.loads(choice["message"]["content"])["name"],
+                      ["cod", "herring"])
         self.assertEqual(at.post(
             {"messages": ASK, "chat_template_kwargs": {"n": 3}},
             "/apply-template")[1]["prompt"], "file 3")

@@ -38,7 +38,7 @@ struct version_turn {
   static constexpr nanoseconds idle_min = 5'000'000'000;
   /// A version that is not ready after this time is replaced by a newer one.
   static constexpr nanoseconds loads_max = 60'000'000'000;
-  /// The same where it is the only one.
+  /// The same where no former one answers meanwhile.
   static constexpr nanoseconds alone_loads_max = 300'000'000'000;
   /// A former version without streams goes after this time. Longer than idle_min:
   /// while the newest one has just been loaded, some gateways may still begin

@@ -59,6 +59,15 @@ BOOST_AUTO_TEST_CASE(the_only_version_is_replaced_if_its_files_do_not_come) {
   BOOST_TEST((at(600 * second, newest, {}, 20) == what::nothing));
   newest.streams = true;
   BOOST_TEST((at(300 * second, newest, {}, 30) == what::next));
+  // A former one that does not answer is no help, and in nobody's way.
+  auto former = version(10, false);
+  former.streams = true;
+  BOOST_TEST((at(299 * second, newest, former, 30) == what::nothing));
+  BOOST_TEST((at(300 * second, newest, former, 30) == what::next));
+  BOOST_TEST(turn_of(newest, former, 30, start + 300 * second).keeps == 20u);
+  newest = version(20);
+  BOOST_TEST((at(0, newest, former, 30) == what::next));
+  BOOST_TEST((at(0, newest, former, 20) == what::release));
 }
 
 BOOST_AUTO_TEST_CASE(a_former_version_without_streams_goes) {
