@@ -485,7 +485,8 @@ int run_attach(const attach_options& o) {
               << "` watches it again\n";
     return exit_interrupted;
   }
-  if (interrupts.seen() && !o.out.empty() && !watch.saved()) {
+  if (interrupts.seen() && !o.out.empty() && !watch.saved()
+      && watch.state() != "failed") {
     std::cerr << "shoal: interrupted: not all of job " << job.text << " is in "
               << o.out.string() << "; `"
               << command_line("attach " + job.text, o.at, o.out)

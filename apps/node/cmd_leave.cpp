@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -27,6 +28,8 @@ namespace {
 
 /// Pause between checks while the shoal has to agree.
 constexpr std::chrono::milliseconds agreed_look_again{100};
+/// Time in which another peer may not have heard yet that a node has left.
+constexpr std::chrono::seconds lag_max{5};
 
 /// Reports which jobs end with a node, since no other peer can go on with them.
 void tell_of_ends(const json& status, const std::string& id, bool now,
@@ -80,8 +83,14 @@ struct chosen_node {
   std::string wrong;
 };
 
-/// Another peer that still has `id` on its list; "": none does, or none answers.
-std::string who_lists(const std::string& id, const node_address& at,
+/// What another node says of one that does not answer any more.
+struct other_view {
+  std::string by;      ///< name and address of who answered; "": nobody
+  bool itself = false; ///< it was the node itself
+  bool lists = false;  ///< the node is on its list
+};
+
+other_view ask_others(const std::string& id, const node_address& at,
                       const runtime::client& asked) {
   runtime::client_config c = client_again(at);
   c.data_dir.clear();
@@ -91,13 +100,13 @@ std::string who_lists(const std::string& id, const node_address& at,
   if (other.connect())
     return {};
   const auto status = status_of(other);
-  if (!status || text_of(*status, "self") == id)
+  if (!status)
     return {};
-  const json& peers = (*status)["peers"];
-  return std::ranges::any_of(
-           peers, [&](const json& p) { return text_of(p, "id") == id; })
-           ? text_of(*status, "name") + " (" + other.where() + ")"
-           : std::string();
+  other_view out{text_of(*status, "name") + " (" + other.where() + ")"};
+  out.itself = text_of(*status, "self") == id;
+  out.lists = std::ranges::any_of(
+    (*status)["peers"], [&](const json& p) { return text_of(p, "id") == id; });
+  return out;
 }
 
 /// The node to ask to make `o.member` leave: of several on this machine one
@@ -146,6 +155,7 @@ int run_leave(const leave_options& o) {
   runtime::client client(client_through(at));
   if (client.connect())
     return fail(client.text());
+  const std::filesystem::path where = client.where();
   if (!o.member.empty())
     client.ask_of(o.member);
   auto status = status_of(client);
@@ -170,37 +180,46 @@ int run_leave(const leave_options& o) {
   client.ask_of({}); // the other one ends
   const auto asked_at = std::chrono::steady_clock::now();
   bool said = false;
+  std::optional<std::chrono::steady_clock::time_point> silent_since;
   const auto until =
     asked_at + drain_max + runtime::leave_deadline + std::chrono::seconds(10);
   for (;;) {
     status = status_of(client);
-    if (!status && is_asked) {
-      if (!client.connect())
-        continue; // the connection was lost, not the node
-      if (const std::string by = who_lists(id, at, client); !by.empty())
-        return fail("peer " + id.substr(0, 8)
-                    + " was asked to leave and does not answer any more, but "
-                    + by
-                    + " still lists it: it may have ended before it had left, "
-                      "or the network to it is gone; see `"
-                    + command_line("status", o.at) + "` there");
-      if (!at.peers.empty() && client.addresses().size() > 1)
-        return fail("peer " + id.substr(0, 8)
-                    + " was asked to leave, and neither it nor another peer "
-                      "answers any more: whether it has left is not known");
-      break; // it has ended
-    }
-    if (status && is_asked && text_of(*status, "state") != "gone")
-      alone = no_quorum_text(*status);
-    if (!status)
+    if (!status && !is_asked)
       return fail("it was asked to leave, but " + status.message());
-    const json& peers = (*status)["peers"];
-    const bool in_view = std::ranges::any_of(peers, [&](const json& p) {
-      return text_of(p, "id") == id
-             && (alone.empty() || text_of(p, "state") != "unreachable");
-    });
-    if (!in_view && !is_asked)
-      break;
+    if (!status) {
+      if (!alone.empty())
+        break; // it has ended, and the others were not told
+      const auto now = std::chrono::steady_clock::now();
+      silent_since = silent_since.value_or(now);
+      const other_view seen = ask_others(id, at, client);
+      const bool known = !seen.by.empty() && !seen.itself;
+      if (seen.itself)
+        static_cast<void>(client.connect()); // the connection was lost
+      else if (known ? !seen.lists
+                     : at.peers.empty() || client.addresses().size() <= 1)
+        break; // it has ended
+      else if (now - *silent_since >= lag_max)
+        return fail(
+          "peer " + id.substr(0, 8)
+          + " was asked to leave, and does not answer any more; "
+          + (known ? seen.by
+                       + " still lists it: it may have ended before it "
+                         "had left, or the network to it is gone"
+                   : "no other peer answers, either: whether it has left is "
+                     "not known"));
+    } else {
+      silent_since.reset();
+      if (is_asked && text_of(*status, "state") != "gone")
+        alone = no_quorum_text(*status);
+      const bool in_view =
+        std::ranges::any_of((*status)["peers"], [&](const json& p) {
+          return text_of(p, "id") == id
+                 && (alone.empty() || text_of(p, "state") != "unreachable");
+        });
+      if (!in_view && !is_asked)
+        break;
+    }
     if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
       return fail("it was asked to leave and has not yet; see `shoal status`",
                   interrupts.seen() ? exit_interrupted : exit_failed);
@@ -215,8 +234,8 @@ int run_leave(const leave_options& o) {
     std::this_thread::sleep_for(agreed_look_again);
   }
   if (!alone.empty()) {
-    if (is_asked)
-      tell_of_saved(*asked, text_of(*asked, "data_dir"), asked_ms);
+    if (is_asked && where.is_absolute()) // else it is on another machine
+      tell_of_saved(*asked, where, asked_ms);
     return fail(
       "node " + id.substr(0, 8)
       + " has ended, but the other peers were not told, as it had no quorum: "

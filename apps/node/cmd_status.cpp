@@ -145,14 +145,14 @@ int watch(const status_options& o) {
   signals interrupts;
   status_source source(o, [&interrupts] { return !interrupts.seen(); });
   std::string text;
-  if (!source.look(text))
-    return fail(source.text());
   const auto every = std::chrono::duration_cast<steady_clock::duration>(
     std::chrono::duration<double>(o.watch_s));
-  if (!o.json && stdout_size())
-    std::cout << "\x1b[2J";
   // The counters of one look and the next are too far apart for a rate.
   const bool twice = o.traffic && every > traffic_look::kept_for;
+  if ((twice && !source.look_before()) || !source.look(text))
+    return fail(source.text());
+  if (!o.json && stdout_size())
+    std::cout << "\x1b[2J";
   while (!interrupts.seen()) {
     show(o, text);
     pause(interrupts, every);

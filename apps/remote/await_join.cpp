@@ -14,20 +14,20 @@ static constexpr std::chrono::milliseconds look_again{100};
 /// A user is told after this time.
 static constexpr std::chrono::seconds quiet_for{2};
 
-model::status await_join(runtime::client& node,
-                         const std::vector<std::string>& hosts,
-                         const std::function<void(const std::string&)>& say,
-                         const std::function<bool()>& goes_on) {
+model::status
+await_join(runtime::client& node, const std::vector<std::string>& hosts,
+           const std::function<void(const std::string&)>& say,
+           const std::function<bool()>& goes_on) {
   using clock = std::chrono::steady_clock;
   const std::string where = "--join: the shoal at " + core::listed(hosts);
   const auto began = clock::now();
   bool said = false;
   for (;;) {
     const auto status = status_of(node);
-    if (!status)
-      return status.why();
-    if ((*status)["peers"].size() > 1)
+    if (status && (*status)["peers"].size() > 1)
       return model::done{};
+    if (!status) // it is changing shoals, say
+      static_cast<void>(node.connect());
     if (!goes_on())
       return model::failure{where + " was not joined: interrupted"};
     const auto now = clock::now();

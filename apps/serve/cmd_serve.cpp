@@ -107,7 +107,7 @@ private:
   int connected() {
     try {
       if (auto done = connect(); !done)
-        return fail(done.message());
+        return ended(done);
     } catch (const runtime::usage_error& e) {
       return fail(e.what(), exit_usage);
     } catch (const std::exception& e) {
@@ -218,9 +218,10 @@ private:
       say("notice", "\"" + submission_.name()
                       + "\" is not served any more: it was ended by `shoal "
                         "cancel`, or its last peers left");
-    return interrupts_.seen() ? exit_interrupted
-           : detached_        ? exit_done
-                              : exit_failed;
+    if (interrupts_.seen())
+      return exit_interrupted;
+    // --detach promises a model that is ready.
+    return o_.detach && !detached_ ? exit_failed : exit_done;
   }
 
   /// Without its node a command does not know what became of the model.
