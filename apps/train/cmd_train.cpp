@@ -317,6 +317,9 @@ private:
                 why + ". Waiting for a quorum, 30 s at most (Ctrl-C: end)");
     addresses_ = client_->addresses();
     running_ = running_jobs(*status);
+    for (const auto& job : (*status)["jobs"])
+      if (serves(job) && text_of(job, "state") == "running")
+        served_.insert(text_of(job, "name"));
     if (!o_.resume)
       return model::done{};
     const auto apart =
@@ -335,9 +338,13 @@ private:
       job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file});
     std::string name = unique_job_name(wanted, running_);
     if (name != wanted)
-      out_->say("notice", "a job named \"" + wanted
-                            + "\" is running: this one is named \"" + name
-                            + "\"" + (o_.resume ? same_run_text : ""));
+      out_->say("notice", served_.contains(wanted)
+                            ? "a model named \"" + wanted
+                                + "\" is served: this run is named \"" + name
+                                + "\""
+                            : "a job named \"" + wanted
+                                + "\" is running: this one is named \"" + name
+                                + "\"" + (o_.resume ? same_run_text : ""));
     return name;
   }
 
@@ -545,6 +552,7 @@ private:
   std::atomic<bool> to_end_{false};    ///< a node has agreed to end it
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
+  std::set<std::string> served_;       ///< of those that serve a model
   std::atomic<bool> no_room_{false};   ///< no disk takes a checkpoint
   bool ended_ = false;                 ///< the job
   bool finished_ = false;              ///< it has run all its steps

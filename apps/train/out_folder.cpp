@@ -1,7 +1,8 @@
 // apps/train/out_folder.cpp -- checks, locks and renames folders.
 #include "apps/train/out_folder.hpp"
 
-#include "apps/train/follow.hpp" // checkpoints
+#include "apps/terminal/confirm.hpp" // shell_path
+#include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/run_changes.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/model/data/result_names.hpp"
@@ -416,11 +417,14 @@ status out_folder::decide_again() const {
   if (!has_job() || found_->jobs.back() == request_.job)
     return done{};
   const std::string& newest = found_->jobs.back();
-  return failure{"the run in " + path().string() + " went on from job "
-                 + request_.job + " with job " + newest
-                 + ", whose results are there: those of job " + request_.job
-                 + " would replace them. Attach to job " + newest + ", "
-                 + ways_out()};
+  return failure{
+    "the run in " + path().string() + " went on from job " + request_.job
+    + " with job " + newest + ", whose results are there: those of job "
+    + request_.job + " would replace them. `shoal train "
+    + shell_path(path().string())
+    + " --resume` goes on with that one, or says how to where it is "
+      "under way; else "
+    + ways_out()};
 }
 
 std::vector<std::string> out_folder::take_notices() {

@@ -520,6 +520,7 @@ class OutFolder(World):
         # The older job's model replaced the newer one.
         self.leaves("out", 1, "attach", other, "--name", "one", "--out", "out",
                     names=[f"went on from job {other} with job {third}",
+                           "`shoal train out --resume` goes on with that one",
                            "--overwrite", "another --out"])
         later = self.folder / "out/checkpoint/step-9"
         later.mkdir()
