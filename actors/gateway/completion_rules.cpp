@@ -198,14 +198,15 @@ prompt_of(openai::chat_request& asked, const prompt_model& model,
   out.format = format_of(*model.text->chat, asked.tools_allowed && !asked.rule,
                          marked.bytes);
   out.prompt.ids = std::get<std::vector<core::token_id>>(std::move(ids));
-  // Where the answer may have what is left, a long prompt leaves it a part.
-  const std::uint64_t part = model.config.context / prompt_parts;
-  truncate(out.prompt.ids, asked,
-           asked.max_tokens_given
-             ? asked.max_tokens
+  const std::uint64_t context = model.config.context;
+  std::uint64_t room = asked.max_tokens;
+  if (!asked.max_tokens_given) // the answer may have what is left
+    room = out.prompt.ids.size() < context
+             ? 0
              : std::min<std::uint64_t>(
-               part, model.text->defaults.max_tokens.value_or(UINT32_MAX)),
-           model);
+               context / prompt_parts,
+               model.text->defaults.max_tokens.value_or(UINT32_MAX));
+  truncate(out.prompt.ids, asked, room, model);
   const std::size_t tokens = out.prompt.ids.size();
   if (tokens == 0)
     return invalid_request("messages: the model's chat template makes no text",

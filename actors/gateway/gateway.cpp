@@ -232,6 +232,7 @@ private:
     r.version = to;
     r.slow = false;
     r.asked = 0;
+    r.first_token_after = 0;
     ask_streams(id);
   }
 
@@ -240,8 +241,9 @@ private:
     if (model.current()->streams.ready() > 0)
       leave_those(
         [&](const request& r) {
-          return r.model.get() == &model && r.version->streams.ready() == 0
-                 && r.first_token_after == 0 && r.answer->can_begin_again();
+          return r.model.get() == &model && r.answer->can_begin_again()
+                 && r.version->must_be_left(r.first_token_after > 0,
+                                            steady_now());
         },
         "the version with which it began is not ready");
   }

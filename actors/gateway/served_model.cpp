@@ -166,8 +166,6 @@ void served_model::fetch_text(runtime::context& node,
                               const poster& post, std::function<void()> done) {
   blob_set set;
   set.texts.push_back(entry_.origin);
-  set.memory_will_do =
-    true; // a disk without room must not keep requests waiting
   auto then = [this, node = &node, post,
                done = std::move(done)](std::error_code error) {
     if (error)

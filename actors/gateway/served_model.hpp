@@ -13,6 +13,7 @@
 #include "actors/training/later.hpp"
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/replay.hpp"
+#include "runtime/core/serving/version_turn.hpp"
 #include "runtime/openai/generation_options.hpp"
 #include "runtime/work/quorum_changed.hpp"
 
@@ -42,6 +43,15 @@ struct served_version {
   core::nanoseconds since = 0;
   /// Since when not all of its pipelines are ready, as known here; nothing: all are.
   std::optional<core::nanoseconds> unready_since;
+
+  /// Whether what waits for it goes on elsewhere, if it can: since no pipeline
+  /// answers; with tokens already only when that lasts.
+  bool must_be_left(bool has_tokens, core::nanoseconds now) const {
+    return streams.ready() == 0
+           && (!has_tokens
+               || (unready_since
+                   && now - *unready_since >= core::version_turn::loads_max));
+  }
 };
 
 class served_model {

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
-#include <optional>
 #include <set>
 #include <thread>
 
@@ -166,7 +165,7 @@ int run_leave(const leave_options& o) {
   const auto asked = status_of(client);
   if (!asked)
     return fail(asked.message());
-  const bool is_asked = text_of(*asked, "self") == id;
+  bool is_asked = text_of(*asked, "self") == id;
   std::string alone = no_quorum_text(*status);
   if (alone.empty())
     tell_of_ends(*status, id, o.now, o.at);
@@ -180,26 +179,30 @@ int run_leave(const leave_options& o) {
   client.ask_of({}); // the other one ends
   const auto asked_at = std::chrono::steady_clock::now();
   bool said = false;
-  std::optional<std::chrono::steady_clock::time_point> silent_since;
+  auto silent_until = std::chrono::steady_clock::time_point::max();
   const auto until =
     asked_at + drain_max + runtime::leave_deadline + std::chrono::seconds(10);
   for (;;) {
     status = status_of(client);
+    // The connection may be lost, and not the node; or another one answers now.
+    const bool accepts = !status && is_asked && !client.connect();
+    if (accepts)
+      status = status_of(client);
+    is_asked = is_asked && !(status && text_of(*status, "self") != id);
     if (!status && !is_asked)
       return fail("it was asked to leave, but " + status.message());
-    if (!status) {
+    if (!status && !accepts) {
       if (!alone.empty())
         break; // it has ended, and the others were not told
       const auto now = std::chrono::steady_clock::now();
-      silent_since = silent_since.value_or(now);
+      silent_until = std::min(silent_until, now + lag_max);
       const other_view seen = ask_others(id, at, client);
       const bool known = !seen.by.empty() && !seen.itself;
-      if (seen.itself)
-        static_cast<void>(client.connect()); // the connection was lost
-      else if (known ? !seen.lists
-                     : at.peers.empty() || client.addresses().size() <= 1)
+      if (known ? !seen.lists
+                : !seen.itself
+                    && (at.peers.empty() || client.addresses().size() <= 1))
         break; // it has ended
-      else if (now - *silent_since >= lag_max)
+      if (!seen.itself && now >= silent_until)
         return fail(
           "peer " + id.substr(0, 8)
           + " was asked to leave, and does not answer any more; "
@@ -208,8 +211,8 @@ int run_leave(const leave_options& o) {
                          "had left, or the network to it is gone"
                    : "no other peer answers, either: whether it has left is "
                      "not known"));
-    } else {
-      silent_since.reset();
+    } else if (status) {
+      silent_until = std::chrono::steady_clock::time_point::max();
       if (is_asked && text_of(*status, "state") != "gone")
         alone = no_quorum_text(*status);
       const bool in_view =

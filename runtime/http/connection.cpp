@@ -260,7 +260,8 @@ void connection::on_complete() {
   no_due();
   answer_.last = !reader_.keep_alive();
   // What only asks is answered at once, as a balancer's look at /health is.
-  if (reader_.request().method != "GET"
+  const std::string& method = reader_.request().method;
+  if (method != "GET" && method != "HEAD"
       && host_.open->waiting >= host_.limits.requests_max)
     return refuse(openai::rate_limited(
                     "the server has as many requests as it may: "

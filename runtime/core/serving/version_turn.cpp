@@ -7,13 +7,15 @@ version_turn
 turn_of(const version_state& newest, const std::optional<version_state>& former,
         std::optional<std::uint64_t> checkpoint, nanoseconds now) {
   using what = version_turn::what;
-  // Streams without a pipeline that answers wait: they begin again elsewhere.
+  // Streams without a pipeline that answers wait. They go on when it answers again;
+  // if that does not come, they begin again elsewhere.
   const auto is_used = [](const version_state& v) {
     return v.streams && v.answers;
   };
   const auto idle_for = [&](nanoseconds time) {
-    return !is_used(*former)
-           && (former->streams || now - former->idle_since >= time);
+    if (former->streams)
+      return !former->answers && now - former->since >= version_turn::loads_max;
+    return now - former->idle_since >= time;
   };
   const bool next_waits = checkpoint && *checkpoint > newest.step;
   if (next_waits && newest.ready

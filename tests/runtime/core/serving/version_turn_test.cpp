@@ -66,8 +66,10 @@ BOOST_AUTO_TEST_CASE(the_only_version_is_replaced_if_its_files_do_not_come) {
   BOOST_TEST((at(300 * second, newest, former, 30) == what::next));
   BOOST_TEST(turn_of(newest, former, 30, start + 300 * second).keeps == 20u);
   newest = version(20);
-  BOOST_TEST((at(0, newest, former, 30) == what::next));
-  BOOST_TEST((at(0, newest, former, 20) == what::release));
+  BOOST_TEST((at(59 * second, newest, former, 30) == what::nothing));
+  BOOST_TEST((at(60 * second, newest, former, 30) == what::next));
+  BOOST_TEST((at(59 * second, newest, former, 20) == what::nothing));
+  BOOST_TEST((at(60 * second, newest, former, 20) == what::release));
 }
 
 BOOST_AUTO_TEST_CASE(a_former_version_without_streams_goes) {
