@@ -50,7 +50,8 @@ bool any_in(const std::set<CLI::Option*>& some, const options& all) {
     some, [&](const CLI::Option* o) { return all.contains(o); });
 }
 
-/// Options of one command, and who has given them a value.
+/// The options of one command that have a value, and the values that sources offer for
+/// the others.
 class filling {
 public:
   explicit filling(const CLI::App& command) {

@@ -5,7 +5,7 @@
 // together: the later one is left out, and so is one without the other that it
 // needs. A flag that is false stands in no other's way.
 //
-// Threads: pure functions, except that the environment and a file are read.
+// Threads: one at a time; the environment and a file are read.
 // Errors:  usage_error for a value that the option does not accept, which names the
 //          source; toml_error.
 #pragma once
@@ -46,7 +46,9 @@ std::string refusal(const CLI::Option& option, const std::string& value,
 /// @param named the file of --config; empty: that of SHOAL_CONFIG, or the user's own
 configuration read_configuration(const std::filesystem::path& named);
 
-/// Fills in what the parsed command line has left out.
+/// Fills in what the command line has left out.
+/// @pre the command line is parsed; its requirements are checked afterwards
+/// @returns the options that were set, with their sources
 std::vector<option_source>
 fill_in(CLI::App& command, const configuration& file);
 

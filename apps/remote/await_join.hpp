@@ -4,7 +4,7 @@
 // A node founds a shoal of its own first, and one that runs a job joins no other:
 // what is submitted before would run here alone.
 //
-// Threads: one. Blocks: join_wait at most.
+// Threads: one. Blocks: join_wait at most. Errors: a text that says what to check.
 #pragma once
 
 #include "runtime/control/client.hpp"
@@ -25,9 +25,9 @@ inline constexpr std::chrono::seconds join_wait{60};
 /// @param say takes a line once it has taken long
 /// @param goes_on asked several times a second; once it says no, this fails
 /// @returns why there are still no other peers
-model::status await_join(runtime::client& node,
-                         const std::vector<std::string>& hosts,
-                         const std::function<void(const std::string&)>& say,
-                         const std::function<bool()>& goes_on);
+model::status
+await_join(runtime::client& node, const std::vector<std::string>& hosts,
+           const std::function<void(const std::string&)>& say,
+           const std::function<bool()>& goes_on);
 
 } // namespace shoal::apps
