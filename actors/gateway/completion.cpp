@@ -50,7 +50,9 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
   : exchange_(std::move(exchange)), request_(std::move(asked.options)),
     writer_(std::move(asked.writer)), head_(std::move(head)), chat_(asked.chat),
     format_(asked.format), ruled_(asked.rule != nullptr), seed_(asked.how.seed),
-    by_(std::move(by)), prompts_(std::move(asked.prompts)), skip_(asked.skip),
+    by_(std::move(by)), prompts_(std::move(asked.prompts)),
+    resumes_(asked.after.has_value()),
+    skip_(asked.after ? asked.after->number : 0),
     bill_(exchange_->request().account) {
   writer_->set_head(head_);
   make_choices();
@@ -121,7 +123,7 @@ bool completion::begin() {
   }
   begun_ = true;
   const bool tells = request_.echo || request_.return_token_ids || chat_;
-  if (!tells || skip_ > 0 || wants_scores())
+  if (!tells || resumes_ || wants_scores())
     return true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     openai::completion_choice told;
@@ -138,11 +140,11 @@ bool completion::begin() {
   return true;
 }
 
-bool completion::begin_again(std::string system_fingerprint) {
+bool completion::begin_again(const openai::completion_head& head) {
   if (!can_begin_again())
     return false;
   make_choices();
-  head_.system_fingerprint = std::move(system_fingerprint);
+  head_ = head;
   writer_->set_head(head_);
   return true;
 }
@@ -156,7 +158,7 @@ void completion::count_event() {
 
 runtime::http_write completion::event(const openai::completion_choice& news) {
   count_event();
-  const std::string bytes = writer_->event(news, used_, events_);
+  const std::string bytes = writer_->event(news, used_, last_event());
   told_ = told_ || !bytes.empty();
   return exchange_->write(bytes);
 }
@@ -376,7 +378,7 @@ std::vector<std::size_t> completion::best_choices() const {
 void completion::complete() {
   if (request_.stream) {
     count_event();
-    (void)exchange_->write(writer_->end(used_, events_));
+    (void)exchange_->write(writer_->end(used_, last_event()));
     exchange_->end();
     return;
   }

@@ -6,9 +6,10 @@
 // earlier by a stop string.
 //
 // The id of an event is the number of tokens that the client has with it, if there
-// is one choice; else a count of events. A client that comes again, to this or to
-// another gateway, with the same Idempotency-Key (by which tokens are drawn, if it
-// gives no seed) and that number gets what follows: the tokens are the same.
+// is one choice, else a count of events; and the step of the version, of a model that
+// still trains. A client that comes again, to this or to another gateway, with the same
+// Idempotency-Key (by which tokens are drawn, if it gives no seed) and that id gets
+// what follows: the tokens are the same.
 //
 // Threads: the gateway's.
 // Errors:  a stream that cannot go on ends the answer: with a status, or, if
@@ -54,10 +55,10 @@ public:
 
   /// Another version of the model goes on with it from the start, if the client has
   /// got nothing of the answer, also not before. @returns false: it has
-  [[nodiscard]] bool begin_again(std::string system_fingerprint);
+  [[nodiscard]] bool begin_again(const openai::completion_head& head);
   /// Whether it can: the client has got nothing of the answer.
   [[nodiscard]] bool can_begin_again() const noexcept {
-    return !told_ && skip_ == 0;
+    return !told_ && !resumes_;
   }
 
   enum class outcome {
@@ -75,7 +76,7 @@ public:
        const std::vector<core::served_token>& scored = {});
   /// Whether the probabilities of the prompt's tokens are part of the answer.
   bool wants_scores() const noexcept {
-    return request_.echo && request_.logprobs && skip_ == 0;
+    return request_.echo && request_.logprobs && !resumes_;
   }
   /// The embedding of a choice's prompt, which ends it.
   outcome take_embedding(std::size_t choice, std::vector<float> values);
@@ -118,6 +119,7 @@ private:
   std::string stop_text(const choice& c, bool stopped_before) const;
   runtime::http_write event(const openai::completion_choice& news);
   void count_event();
+  openai::event_id last_event() const { return {events_, head_.step}; }
   std::vector<std::size_t> best_choices() const;
   void complete();
 
@@ -137,6 +139,7 @@ private:
   std::size_t left_ = 0; ///< choices that are not over
   openai::usage used_;
   std::uint64_t events_ = 0; ///< or tokens
+  bool resumes_ = false;     ///< the client has its beginning
   std::uint64_t skip_ = 0;   ///< tokens that are not sent
   runtime::token_bill bill_; ///< of what is generated
   bool begun_ = false;

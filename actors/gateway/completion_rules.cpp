@@ -410,16 +410,17 @@ std::uint64_t key_of(const runtime::http_request& x,
   return chances ? 0 : key_number(x).value_or(0);
 }
 
-std::variant<std::uint64_t, api_error>
-skip_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::size_t choices, bool continues) {
+std::variant<std::optional<openai::event_id>, api_error>
+last_event_of(const runtime::http_request& x,
+              const openai::generation_options& asked, std::size_t choices,
+              bool continues) {
   const std::string* const last = x.header("last-event-id");
   if (!last)
-    return std::uint64_t{0};
+    return std::optional<openai::event_id>();
   constexpr char field[] = "Last-Event-ID";
-  const auto number = openai::parse_event_id(*last);
-  if (!number)
-    return invalid_request("Last-Event-ID: is no number of an event", field);
+  const auto id = openai::parse_event_id(*last);
+  if (!id)
+    return invalid_request("Last-Event-ID: is no id of an event", field);
   if (!continues)
     return invalid_request("Last-Event-ID: streams of this API cannot be "
                            "continued",
@@ -432,7 +433,7 @@ skip_of(const runtime::http_request& x, const openai::generation_options& asked,
     return invalid_request("Last-Event-ID: needs the Idempotency-Key of the "
                            "first request, or a seed",
                            field);
-  return *number;
+  return id;
 }
 
 } // namespace shoal::actors

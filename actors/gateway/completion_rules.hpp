@@ -11,6 +11,7 @@
 #include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/chat_request.hpp"
 #include "runtime/openai/completion_request.hpp"
+#include "runtime/openai/completion_response.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -91,11 +92,13 @@ seed_of(const runtime::http_request& x, const openai::generation_options& asked,
 std::uint64_t
 key_of(const runtime::http_request& x, const openai::generation_options& asked);
 
-/// Tokens that the client has from before, by Last-Event-ID.
+/// The last event of a stream that the client has from before, by Last-Event-ID;
+/// nothing: it begins.
 /// @param choices  of the answer
 /// @param continues  whether the request's API has a way to go on with a stream
-std::variant<std::uint64_t, openai::api_error>
-skip_of(const runtime::http_request& x, const openai::generation_options& asked,
-        std::size_t choices, bool continues);
+std::variant<std::optional<openai::event_id>, openai::api_error>
+last_event_of(const runtime::http_request& x,
+              const openai::generation_options& asked, std::size_t choices,
+              bool continues);
 
 } // namespace shoal::actors

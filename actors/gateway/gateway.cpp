@@ -220,8 +220,7 @@ private:
   void leave_version(std::uint64_t id, const std::string& why) {
     request& r = requests_.at(id);
     const auto to = r.model->current();
-    if (to == r.version
-        || !r.answer->begin_again(fingerprint_of(*r.model, *to)))
+    if (to == r.version || !r.answer->begin_again(head_of(*r.model, *to, id)))
       return fail(id, openai::unavailable(
                         why
                           + ": send it again, with its Idempotency-Key and "
@@ -522,11 +521,13 @@ private:
 
   void start(const std::shared_ptr<runtime::http_exchange>& x,
              text_request asked, const std::shared_ptr<served_model>& model) {
+    const auto version = model->version_for(asked.after);
+    if (!version)
+      return turn_away(*x, model->name(), version_gone(*model));
     if (const auto why = why_not_begun(*view_, *model, x->request(), asked))
       return turn_away(*x, model->name(), *why);
     counted_.asked();
     const std::uint64_t id = ++last_;
-    const auto version = model->current();
     const std::uint32_t max_tokens = asked.options.max_tokens;
     request r;
     r.came = steady_now();

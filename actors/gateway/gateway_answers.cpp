@@ -26,8 +26,7 @@ openai::model_card card_of(const served_model& m) {
   out.id = m.name();
   out.created = m.entry().submitted_ms / 1000;
   out.max_model_len = m.config().context;
-  if (m.config().follows != 0)
-    out.step = m.current()->is.step;
+  out.step = m.step_of(*m.current());
   out.ready = is_ready(m);
   return out;
 }
@@ -81,13 +80,6 @@ std::uint64_t random_number() {
   return (std::uint64_t(from()) << 32) | from();
 }
 
-std::string
-fingerprint_of(const served_model& model, const served_version& version) {
-  return model.config().follows == 0
-           ? std::string()
-           : "step-" + std::to_string(version.is.step);
-}
-
 openai::completion_head
 head_of(const served_model& model, const served_version& version,
         std::uint64_t request) {
@@ -95,7 +87,7 @@ head_of(const served_model& model, const served_version& version,
   out.id = core::job_text(request);
   out.created = unix_ms() / 1000;
   out.model = model.name();
-  out.system_fingerprint = fingerprint_of(model, version);
+  out.step = model.step_of(version);
   return out;
 }
 
@@ -239,6 +231,15 @@ why_not_begun(const core::view& v, const served_model& model,
   for (const completion_prompt& p : asked.prompts)
     tokens += p.ids.size();
   return request.account->take_prompt(tokens);
+}
+
+openai::api_error version_gone(const served_model& model) {
+  return openai::refused_request(
+    410,
+    "the version of \"" + model.name()
+      + "\" with which this stream began is not served any more: send the "
+        "request again without Last-Event-ID",
+    "version_gone");
 }
 
 std::optional<openai::api_error>

@@ -57,12 +57,11 @@ std::optional<openai::api_error>
 why_ended(core::stream_end end, const served_version& version,
           const char* prompt_field);
 
+/// A stream was to go on with a version that is not served any more.
+openai::api_error version_gone(const served_model& model);
+
 std::set<core::peer_id> members_of(const core::view& v);
 std::uint64_t random_number();
-
-/// Names the version of a model that follows a job; else "".
-std::string
-fingerprint_of(const served_model& model, const served_version& version);
 
 /// What all answers to a request begin with.
 openai::completion_head

@@ -100,9 +100,9 @@ private:
                 std::vector<completion_prompt> prompts,
                 const prompt_model& model, openai::answer_format format = {}) {
     auto writer = make_writer(options);
-    auto skip = skip_of(request_, options, prompts.size() * options.n,
-                        writer->continues());
-    if (auto* wrong = std::get_if<api_error>(&skip))
+    auto after = last_event_of(request_, options, prompts.size() * options.n,
+                               writer->continues());
+    if (auto* wrong = std::get_if<api_error>(&after))
       return std::move(*wrong);
     auto how = sampling_of(options, model);
     if (auto* wrong = std::get_if<api_error>(&how))
@@ -120,7 +120,7 @@ private:
                      std::move(writer),
                      chat,
                      std::move(prompts),
-                     std::get<std::uint64_t>(skip),
+                     std::get<std::optional<openai::event_id>>(after),
                      key_of(request_, options),
                      std::get<core::sampling_wish>(std::move(how)),
                      format,

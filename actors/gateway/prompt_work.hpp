@@ -13,6 +13,7 @@
 #include "runtime/openai/answer_writer.hpp"
 
 #include <memory>
+#include <optional>
 #include <variant>
 
 namespace shoal::actors {
@@ -23,8 +24,9 @@ struct text_request {
   std::unique_ptr<openai::answer_writer> writer; ///< of the request's API
   bool chat = false; ///< the answer has thoughts and calls apart from its text
   std::vector<completion_prompt> prompts;
-  std::uint64_t skip = 0; ///< tokens that the client has
-  std::uint64_t key = 0;  ///< core::stream_ask::key
+  /// The last event that the client has of it, if it comes again.
+  std::optional<openai::event_id> after;
+  std::uint64_t key = 0; ///< core::stream_ask::key
   core::sampling_wish how;
   openai::answer_format format;                ///< of a chat's answer
   std::shared_ptr<const core::text_rule> rule; ///< of its text; null: none

@@ -76,6 +76,15 @@ const std::shared_ptr<served_version>& served_model::current() const {
   return versions_.front();
 }
 
+std::shared_ptr<served_version>
+served_model::version_for(const std::optional<openai::event_id>& after) const {
+  if (!after)
+    return current();
+  const auto at = std::ranges::find_if(
+    versions_, [&](const auto& v) { return step_of(*v) == after->step; });
+  return at == versions_.end() ? nullptr : *at;
+}
+
 std::vector<std::shared_ptr<served_version>>
 served_model::to_ask(core::nanoseconds now) const {
   const auto& newest = versions_.front();

@@ -14,6 +14,7 @@
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/core/serving/version_turn.hpp"
+#include "runtime/openai/completion_response.hpp"
 #include "runtime/openai/generation_options.hpp"
 #include "runtime/work/quorum_changed.hpp"
 
@@ -85,6 +86,14 @@ public:
   /// The version with which a request begins: the newest that is ready; if none
   /// is, the newest.
   const std::shared_ptr<served_version>& current() const;
+  /// The one with which a request goes on behind an event; without one it begins.
+  /// Null: it is not served any more.
+  std::shared_ptr<served_version>
+  version_for(const std::optional<openai::event_id>& after) const;
+  /// What is told of a version: the step of the job that the model follows.
+  std::optional<std::uint64_t> step_of(const served_version& v) const {
+    return config().follows == 0 ? std::nullopt : std::optional(v.is.step);
+  }
   /// Takes the versions of a view. @returns those that are gone
   std::vector<std::shared_ptr<served_version>>
   set_versions(const core::job_entry& entry, core::nanoseconds now);

@@ -52,14 +52,14 @@ public:
   }
 
   std::string event(const completion_choice& news, const usage& used,
-                    std::uint64_t) override {
+                    const openai::event_id&) override {
     if (!std::exchange(begun_, true))
       tell("message_start", {{"message", message(used)}});
     take(news);
     return std::exchange(out_, {});
   }
 
-  std::string end(const usage& used, std::uint64_t) override {
+  std::string end(const usage& used, const openai::event_id&) override {
     tell("message_delta",
          {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", stop_}}},
           {"usage", to_json(used)}});

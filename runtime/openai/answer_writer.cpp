@@ -29,13 +29,13 @@ public:
   }
 
   std::string event(const completion_choice& news, const usage& used,
-                    std::uint64_t id) override {
+                    const event_id& id) override {
     return sse_event(chunk_json(head_, {news}, include_usage_,
                                 usage_in_events_ ? &used : nullptr),
                      id);
   }
 
-  std::string end(const usage& used, std::uint64_t id) override {
+  std::string end(const usage& used, const event_id& id) override {
     std::string out;
     if (include_usage_)
       out = sse_event(usage_chunk_json(head_, used), id);

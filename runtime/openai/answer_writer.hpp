@@ -38,10 +38,10 @@ public:
 
   /// News of a choice. @returns events; "" if clients are told nothing of it
   /// @param id  by which a client may go on with a stream (Last-Event-ID)
-  virtual std::string
-  event(const completion_choice& news, const usage& used, std::uint64_t id) = 0;
+  virtual std::string event(const completion_choice& news, const usage& used,
+                            const event_id& id) = 0;
   /// What is behind the last choice.
-  virtual std::string end(const usage& used, std::uint64_t id) = 0;
+  virtual std::string end(const usage& used, const event_id& id) = 0;
   /// The last event of a stream that cannot go on.
   virtual std::string error(const api_error& why) = 0;
 };

@@ -162,8 +162,8 @@ json completion(const completion_head& head,
                                     : "chat.completion"},
               {"created", head.created},
               {"model", head.model}};
-  if (!head.system_fingerprint.empty())
-    object["system_fingerprint"] = head.system_fingerprint;
+  if (head.step)
+    object["system_fingerprint"] = fingerprint_of(head);
   object["choices"] = std::move(choices);
   // A chat has one prompt, and tells it here, as vLLM's server does.
   if (head.chat && !all.empty() && all.front().prompt_token_ids)
@@ -232,8 +232,8 @@ std::string usage_chunk_json(const completion_head& head, const usage& used) {
   return model::json_text(object);
 }
 
-std::string sse_event(std::string_view json, std::uint64_t id) {
-  return "id: " + std::to_string(id) + "\n" + sse_event(json);
+std::string sse_event(std::string_view json, const event_id& id) {
+  return "id: " + to_text(id) + "\n" + sse_event(json);
 }
 
 std::string sse_event(std::string_view json) {
@@ -245,13 +245,31 @@ std::string sse_named_event(std::string_view name, std::string_view json) {
   return "event: " + std::string(name) + "\n" + sse_event(json);
 }
 
-std::optional<std::uint64_t> parse_event_id(std::string_view text) {
-  std::uint64_t id = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, id);
-  if (error != std::errc() || end != last)
+std::string fingerprint_of(const completion_head& head) {
+  return "step-" + std::to_string(head.step.value());
+}
+
+std::string to_text(const event_id& id) {
+  std::string out = std::to_string(id.number);
+  if (id.step)
+    out += "@" + std::to_string(*id.step);
+  return out;
+}
+
+std::optional<event_id> parse_event_id(std::string_view text) {
+  const char* at = text.data();
+  const char* const last = at + text.size();
+  const auto read = [&](std::uint64_t& to) {
+    const auto [end, error] = std::from_chars(at, last, to);
+    at = end;
+    return error == std::errc();
+  };
+  event_id out;
+  if (!read(out.number))
     return std::nullopt;
-  return id;
+  if (at != last && (*at++ != '@' || !read(out.step.emplace())))
+    return std::nullopt;
+  return at == last ? std::optional(out) : std::nullopt;
 }
 
 std::string token_text(std::string_view bytes) {

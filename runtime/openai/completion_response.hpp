@@ -2,9 +2,9 @@
 // /v1/chat/completions and /v1/models.
 //
 // A request without `stream` gets one completion_json(). A stream is a sequence
-// of events, each as sse_event(chunk_json(...), number), then sse_done:
+// of events, each as sse_event(chunk_json(...), id), then sse_done:
 //
-//   id: 7
+//   id: 7@900
 //   data: {"id":"cmpl-...","object":"text_completion","choices":[...], ...}
 //
 // Clients send the last id that they have as Last-Event-ID when they connect
@@ -35,8 +35,10 @@ struct completion_head {
   std::string id;           ///< "cmpl-..." or "chatcmpl-...", unique
   std::int64_t created = 0; ///< seconds since 1970
   std::string model;
-  std::string system_fingerprint; ///< "": left out
-  bool chat = false;              ///< the choices are messages
+  /// Of a model that still trains: the step of the version that answers, which is
+  /// told as "system_fingerprint": "step-900".
+  std::optional<std::uint64_t> step = {};
+  bool chat = false; ///< the choices are messages
 };
 
 /// A token of a text.
@@ -98,6 +100,9 @@ struct usage {
   std::uint64_t reasoning_tokens = 0; ///< of completion_tokens, of thoughts
 };
 
+/// What is told of completion_head::step. @pre it has one
+std::string fingerprint_of(const completion_head& head);
+
 /// The answer of a request without `stream`.
 std::string completion_json(const completion_head& head,
                             const std::vector<completion_choice>& choices,
@@ -113,9 +118,20 @@ std::string chunk_json(const completion_head& head,
 /// The event after the last choice, if the request has include_usage.
 std::string usage_chunk_json(const completion_head& head, const usage& used);
 
-/// "id: N\ndata: JSON\n\n".
+/// The id of an event: what a client has with it. As text "7", or "7@900".
+struct event_id {
+  std::uint64_t number = 0; ///< tokens, or a count of events
+  /// Of a model that still trains: the step of the version that answers.
+  std::optional<std::uint64_t> step;
+  friend bool operator==(const event_id&, const event_id&) = default;
+};
+std::string to_text(const event_id& id);
+/// The value of a header Last-Event-ID. @returns nothing if it is no id of an event
+std::optional<event_id> parse_event_id(std::string_view text);
+
+/// "id: ID\ndata: JSON\n\n".
 /// @pre `json` is one line
-std::string sse_event(std::string_view json, std::uint64_t id);
+std::string sse_event(std::string_view json, const event_id& id);
 /// The same without an id: for an error.
 std::string sse_event(std::string_view json);
 /// "event: NAME\ndata: JSON\n\n": an event that has a name.
@@ -126,9 +142,6 @@ inline constexpr std::string_view sse_done = "data: [DONE]\n\n";
 inline constexpr std::string_view sse_keep_alive = ": keep-alive\n\n";
 /// What a stream's answer has as Content-Type.
 inline constexpr std::string_view sse_type = "text/event-stream; charset=utf-8";
-
-/// The value of a header Last-Event-ID. @returns nothing if it is no number
-std::optional<std::uint64_t> parse_event_id(std::string_view text);
 
 /// A token as it stands in logprobs: its text, or "bytes:\xe2\x96" if it is
 /// only a part of a character.

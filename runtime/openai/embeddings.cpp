@@ -79,10 +79,10 @@ public:
   }
 
   std::string
-  event(const completion_choice&, const usage&, std::uint64_t) override {
+  event(const completion_choice&, const usage&, const event_id&) override {
     return {};
   }
-  std::string end(const usage&, std::uint64_t) override { return {}; }
+  std::string end(const usage&, const event_id&) override { return {}; }
   std::string error(const api_error&) override { return {}; }
 
 private:

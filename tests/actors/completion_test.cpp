@@ -47,8 +47,7 @@ struct answer {
     : answer(parsed(more), std::move(by)) {}
   answer(actors::text_request asked, std::shared_ptr<const model::tokenizer> by)
     : exchange(std::make_shared<kept_exchange>()),
-      is(exchange, std::move(asked),
-         {.id = "", .model = "", .system_fingerprint = "step-1"},
+      is(exchange, std::move(asked), {.id = "", .model = "", .step = 1},
          std::move(by)) {
     BOOST_REQUIRE(is.begin());
   }
@@ -82,7 +81,7 @@ struct answer {
 BOOST_AUTO_TEST_CASE(an_answer_that_was_not_sent_begins_again) {
   answer a("");
   a.take(71);
-  BOOST_TEST(a.is.begin_again("step-2"));
+  BOOST_TEST(a.is.begin_again({.id = "", .model = "", .step = 2}));
   BOOST_TEST(a.is.tokens() == 0u);
   BOOST_TEST(a.is.prompt_tokens() == 3u);
   a.take(81);
@@ -95,13 +94,37 @@ BOOST_AUTO_TEST_CASE(an_answer_that_was_not_sent_begins_again) {
 
 BOOST_AUTO_TEST_CASE(what_a_client_has_is_not_begun_again) {
   answer a(R"(, "stream": true, "return_token_ids": false)");
-  BOOST_TEST(a.is.begin_again("step-2"));
+  BOOST_TEST(a.is.begin_again({.id = "", .model = "", .step = 2}));
   a.take(71);
   BOOST_TEST(!a.got("step-1"));
   BOOST_TEST(a.got("step-2"));
-  BOOST_TEST(!a.is.begin_again("step-3"));
+  BOOST_TEST(!a.is.begin_again({.id = "", .model = "", .step = 3}));
   a.take(72, true);
   BOOST_TEST(!a.got("step-3"));
+}
+
+/// A client that comes again has what its first stream began with.
+BOOST_AUTO_TEST_CASE(an_echoed_prompt_is_told_once) {
+  const char stream[] = R"(, "stream": true, "echo": true)";
+  auto asked = answer::parsed(stream);
+  asked.prompts.front().text = "once upon";
+  answer first(std::move(asked), nullptr);
+  BOOST_TEST(first.got("id: 0@1\n"));
+  BOOST_TEST(first.got("once upon"));
+  for (const std::uint64_t has : {0, 1}) {
+    asked = answer::parsed(stream);
+    asked.prompts.front().text = "once upon";
+    asked.after = openai::event_id{has, 1};
+    answer again(std::move(asked), nullptr);
+    BOOST_TEST(again.exchange->got == "");
+    BOOST_TEST(!again.is.can_begin_again());
+    again.take(71);
+    BOOST_TEST(again.got("71") == (has == 0));
+    again.take(72, true);
+    BOOST_TEST(again.got("id: 2@1\n"));
+    BOOST_TEST(again.got("72"));
+    BOOST_TEST(!again.got("once upon"));
+  }
 }
 
 /// Three answers to a prompt: the two whose tokens are most probable are told.

@@ -193,11 +193,11 @@ class ServePeers(Serving):
         answer.close()
         connection.close()
         status, answer = at[other].stream(
-            body, None, {**key, "Last-Event-ID": str(last)})
+            body, None, {**key, "Last-Event-ID": last})
         self.assertEqual(whole, (status, {0: text + answer[0]}))
         del body["seed"]
         self.assertEqual(at[other].stream(
-            body, None, {"Last-Event-ID": str(last)})[0], 400)
+            body, None, {"Last-Event-ID": last})[0], 400)
 
     def a_node_that_leaves_answers_first(self, node, at, expected, leave):
         text, _, (connection, answer) = at.begin(
@@ -416,6 +416,26 @@ name = "learns"
         self.assertEqual(texts[0], self.alone(
             PROMPTS[0], LONG, temperature=0,
             model=f"out/checkpoint/step-{step}"))
+        self.a_stream_goes_on_with_its_version(at["one"], at[asked], body)
+
+    def a_stream_goes_on_with_its_version(self, first, other, body):
+        """Its events name it; where it is not served any more, that is said."""
+        begun, last, (connection, answer) = first.begin(body)
+        connection.close()
+        answer.close()
+        key = {"Idempotency-Key": "one request"}
+        number, step = last.split("@")
+        status, rest, same = self.stream_of_version(
+            other, body, headers={**key, "Last-Event-ID": last})
+        self.assertEqual((status, str(same)), (200, step), rest)
+        self.assertEqual(begun + rest[0], self.alone(
+            PROMPTS[0], LONG, temperature=0,
+            model=f"out/checkpoint/step-{step}"))
+        for gone in (f"{number}@1", number):
+            status, why = other.stream(body, None,
+                                       {**key, "Last-Event-ID": gone})
+            self.assertEqual(status, 410, why)
+            self.assertIn("without Last-Event-ID", why)
 
     def wait_for_checkpoint(self):
         for _ in range(600):
@@ -452,10 +472,10 @@ name = "learns"
         return answers
 
     @staticmethod
-    def stream_of_version(at, body, each=None):
+    def stream_of_version(at, body, each=None, headers=None):
         """Like Endpoint.stream(), with the step that all events name."""
         steps = set()
-        status, texts = at.stream(body, each, events=lambda event: steps.add(
+        status, texts = at.stream(body, each, headers, events=lambda event: steps.add(
             event["system_fingerprint"]))
         (step,) = steps
         return status, texts, int(step.removeprefix("step-"))

@@ -54,11 +54,11 @@ class Endpoint:
                            json.dumps({**body, "stream": True}),
                            {"Content-Type": "application/json",
                             "Idempotency-Key": "one request"})
-        answer, text, last = connection.getresponse(), "", 0
+        answer, text, last = connection.getresponse(), "", ""
         for line in answer:
             line = line.decode().rstrip("\n")
             if line.startswith("id: "):
-                last = int(line[4:])
+                last = line[4:]
             elif line.startswith("data: "):
                 text += json.loads(line[6:])["choices"][0]["text"]
                 after -= 1

@@ -67,8 +67,8 @@ void check_gates(const runtime::http_request& head) {
     SHOAL_ASSERT(request.key_name.empty() || request.key_name == "ann");
   }
   if (const auto* const id = head.header("last-event-id"))
-    if (const auto number = openai::parse_event_id(*id))
-      SHOAL_ASSERT(*number < 10 || (*id)[0] >= '0');
+    if (const auto last = openai::parse_event_id(*id))
+      SHOAL_ASSERT(openai::parse_event_id(openai::to_text(*last)) == last);
   (void)runtime::percent_decoded(head.path);
 }
 

@@ -135,7 +135,8 @@ json parameters(const api_operation& o) {
      {"in", "header"},
      {"description", "id of the last event that the client has of a "
                      "stream: the answer goes on behind it"},
-     {"schema", {{"type", "string"}, {"pattern", "^[0-9]{1,19}$"}}}});
+     {"schema",
+      {{"type", "string"}, {"pattern", "^[0-9]{1,19}(@[0-9]{1,19})?$"}}}});
   return out;
 }
 

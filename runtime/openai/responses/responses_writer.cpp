@@ -36,7 +36,7 @@ public:
   }
 
   std::string
-  event(const completion_choice& news, const usage&, std::uint64_t) override {
+  event(const completion_choice& news, const usage&, const event_id&) override {
     if (!std::exchange(begun_, true))
       for (const char* name : {"response.created", "response.in_progress"})
         tell(name, {{"response", response("in_progress", nullptr)}});
@@ -44,7 +44,7 @@ public:
     return std::exchange(out_, {});
   }
 
-  std::string end(const usage& used, std::uint64_t) override {
+  std::string end(const usage& used, const event_id&) override {
     tell(std::string("response.") + status(),
          {{"response", response(status(), &used)}});
     return std::exchange(out_, {});
@@ -280,8 +280,8 @@ private:
              {"metadata", repeated("metadata", json::object())}};
     if (cut_ && used)
       out["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    if (!head_.system_fingerprint.empty())
-      out["system_fingerprint"] = head_.system_fingerprint;
+    if (head_.step)
+      out["system_fingerprint"] = fingerprint_of(head_);
     if (used)
       out["usage"] = {
         {"input_tokens", used->prompt_tokens},

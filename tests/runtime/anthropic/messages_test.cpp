@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(mistakes_name_the_field_of_this_api) {
 /// Thoughts, a text and two calls, in pieces: a stream, and the same at once.
 BOOST_AUTO_TEST_CASE(an_answer_becomes_blocks) {
   const auto writer = make_writer(good(with("")));
-  writer->set_head({"7", 5, "m", ""});
+  writer->set_head({"7", 5, "m", {}});
   const usage used{3, 9, std::nullopt, 0};
   completion_choice begin, thought, text, first, more, last;
   begin.begins = true;
@@ -221,8 +221,8 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_blocks) {
   std::string all;
   for (const auto& news :
        {begin, thought, thought, text, begin, first, more, last})
-    all += writer->event(news, used, 0);
-  all += writer->end(used, 0);
+    all += writer->event(news, used, {});
+  all += writer->end(used, {});
   const events told(all);
   BOOST_TEST(told.names.front() == "message_start");
   BOOST_TEST(told.names.back() == "message_stop");
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_blocks) {
   BOOST_TEST(arguments == R"({"x":1})");
 
   const auto at_once = make_writer(good(with("")));
-  at_once->set_head({"7", 5, "m", ""});
+  at_once->set_head({"7", 5, "m", {}});
   completion_choice whole = text;
   whole.reasoning = "hm";
   whole.calls = {{0, "call_a", "f", R"({"x":1})"}, {1, "call_b", "g", "{"}};
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_blocks) {
 BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
   const auto ended = [](finish_reason why, const std::string& by) {
     const auto writer = make_writer(good(with("")));
-    writer->set_head({"7", 5, "m", ""});
+    writer->set_head({"7", 5, "m", {}});
     completion_choice c;
     c.text = "a";
     c.finish = why;

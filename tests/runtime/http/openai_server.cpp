@@ -23,7 +23,7 @@ namespace {
 const openai::model_card card{"echo/one", 1700000000, "shoal", 4096};
 
 openai::completion_head head_of(const completion_request& r) {
-  return {"cmpl-" + std::to_string(r.prompts.size()), 1700000000, card.id, ""};
+  return {"cmpl-" + std::to_string(r.prompts.size()), 1700000000, card.id, {}};
 }
 
 std::string text_of(const openai::prompt& p) {
@@ -69,8 +69,8 @@ void stream(http_exchange& e, const completion_request& r) {
     c.text = text.substr(i, 1);
     if (i + 1 == text.size())
       c.finish = openai::finish_reason::stop;
-    e.write(
-      openai::sse_event(openai::chunk_json(head, {c}, r.include_usage), id++));
+    e.write(openai::sse_event(openai::chunk_json(head, {c}, r.include_usage),
+                              {id++, {}}));
     if (text == "cut")
       return; // the exchange goes without end()
     if (text == "error") {
@@ -81,7 +81,8 @@ void stream(http_exchange& e, const completion_request& r) {
   }
   if (r.include_usage)
     e.write(openai::sse_event(
-      openai::usage_chunk_json(head, {1, text.size(), std::nullopt}), id++));
+      openai::usage_chunk_json(head, {1, text.size(), std::nullopt}),
+      {id++, {}}));
   e.write(openai::sse_done);
   e.end();
 }

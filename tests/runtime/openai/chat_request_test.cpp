@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
   c.prompt_token_ids = {3, 1};
   c.token_ids = {4, 5};
   const json whole = parsed_json(
-    completion_json({"chatcmpl-1", 5, "m", "", true}, {c}, {3, 2, {}}));
+    completion_json({"chatcmpl-1", 5, "m", {}, true}, {c}, {3, 2, {}}));
   BOOST_TEST(whole["prompt_token_ids"] == parsed_json("[3,1]"));
   BOOST_TEST(!whole["choices"][0].contains("prompt_token_ids"));
   BOOST_TEST(whole["choices"][0]["token_ids"] == parsed_json("[4,5]"));
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(an_answer_has_messages) {
   c.begins = true;
   c.finish = finish_reason::none;
   const json chunk =
-    parsed_json(chunk_json({"chatcmpl-1", 5, "m", "", true}, {c}, true));
+    parsed_json(chunk_json({"chatcmpl-1", 5, "m", {}, true}, {c}, true));
   BOOST_TEST(chunk["object"] == "chat.completion.chunk");
   BOOST_TEST(chunk["choices"][0]["delta"]["role"] == "assistant");
   BOOST_TEST(chunk["choices"][0]["finish_reason"].is_null());

@@ -13,7 +13,7 @@ using namespace shoal::openai;
 
 namespace {
 
-const completion_head head{"cmpl-1", 1700000000, "tiny", ""};
+const completion_head head{"cmpl-1", 1700000000, "tiny", {}};
 
 completion_choice
 choice(std::string text, finish_reason finish = finish_reason::none) {
@@ -44,9 +44,9 @@ BOOST_AUTO_TEST_CASE(a_completion_has_choices_and_usage) {
 
 BOOST_AUTO_TEST_CASE(a_fingerprint_and_cached_tokens_are_told_if_known) {
   auto with = head;
-  with.system_fingerprint = "fp";
+  with.step = 900;
   const auto text = completion_json(with, {}, {5, 0, 4});
-  BOOST_TEST(text.find(R"("system_fingerprint":"fp")") != text.npos);
+  BOOST_TEST(text.find(R"("system_fingerprint":"step-900")") != text.npos);
   BOOST_TEST(text.find(R"("prompt_tokens_details":{"cached_tokens":4})")
              != text.npos);
 }
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(logprobs_that_json_lacks_become_its_least) {
 }
 
 BOOST_AUTO_TEST_CASE(an_event_is_an_id_and_one_line_of_data) {
-  BOOST_TEST(sse_event("{}", 7) == "id: 7\ndata: {}\n\n");
+  BOOST_TEST(sse_event("{}", {7, {}}) == "id: 7\ndata: {}\n\n");
   BOOST_TEST(sse_event("{}") == "data: {}\n\n");
   BOOST_TEST(sse_done == "data: [DONE]\n\n");
   // Line ends of a text must not end the event.
@@ -128,11 +128,15 @@ BOOST_AUTO_TEST_CASE(an_event_is_an_id_and_one_line_of_data) {
 }
 
 BOOST_AUTO_TEST_CASE(event_ids_are_whole_numbers) {
-  BOOST_TEST(parse_event_id("0").value() == 0u);
-  BOOST_TEST(parse_event_id("18446744073709551615").value()
-             == 18446744073709551615u);
+  for (const char* right : {"0", "18446744073709551615", "7@900", "0@0"}) {
+    BOOST_REQUIRE(parse_event_id(right));
+    BOOST_TEST(to_text(*parse_event_id(right)) == right);
+  }
+  BOOST_TEST((parse_event_id("7") == event_id{7, {}}));
+  BOOST_TEST((parse_event_id("7@900") == event_id{7, 900}));
   for (const char* wrong :
-       {"", " 1", "1 ", "-1", "+1", "1x", "18446744073709551616", "0x1"})
+       {"", " 1", "1 ", "-1", "+1", "1x", "18446744073709551616", "0x1", "7@",
+        "@7", "7@900@", "7@-1", "7 @1", "7x900"})
     BOOST_TEST(!parse_event_id(wrong), wrong);
 }
 

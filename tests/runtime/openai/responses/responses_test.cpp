@@ -201,13 +201,13 @@ BOOST_AUTO_TEST_CASE(mistakes_name_the_field_of_this_api) {
 /// Thoughts, a text and two calls, in pieces: a stream, and the same at once.
 BOOST_AUTO_TEST_CASE(an_answer_becomes_items) {
   const auto writer = make_writer(good(with(R"("temperature":0.5)")));
-  writer->set_head({"7", 5, "m", "step-1"});
+  writer->set_head({"7", 5, "m", 1});
   usage used{3, 9, std::nullopt, 2};
-  std::string text = writer->event(news(), used, 0);
+  std::string text = writer->event(news(), used, {});
   for (const char* thought : {"h", "m"}) {
     completion_choice c;
     c.reasoning = thought;
-    text += writer->event(c, used, 0);
+    text += writer->event(c, used, {});
   }
   completion_choice c;
   c.text = "Look";
@@ -215,17 +215,17 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_items) {
                         {-0.5f},
                         {logprobs::top{{{"Look"}, -0.5f}, {{"x"}, -1.f}}},
                         {0}};
-  text += writer->event(c, used, 0);
+  text += writer->event(c, used, {});
   completion_choice first, more, last;
   first.calls = {{0, "call_a", "f", ""}};
   more.calls = {{0, "", "", R"({"x":)"}, {0, "", "", "1}"}};
   last.calls = {{1, "call_b", "g", "{}"}};
   last.finish = finish_reason::tool_calls;
-  text += writer->event(first, used, 0);
-  text += writer->event(more, used, 0);
-  text += writer->event(completion_choice(), used, 0); // nothing to tell
-  text += writer->event(last, used, 0);
-  text += writer->end(used, 0);
+  text += writer->event(first, used, {});
+  text += writer->event(more, used, {});
+  text += writer->event(completion_choice(), used, {}); // nothing to tell
+  text += writer->event(last, used, {});
+  text += writer->end(used, {});
   const events told(text);
   BOOST_TEST(told.names.front() == "response.created");
   BOOST_TEST(told.names[1] == "response.in_progress");
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_items) {
                  == output[event["output_index"].get<std::size_t>()]["id"]);
 
   const auto at_once = make_writer(good(with(R"("temperature":0.5)")));
-  at_once->set_head({"7", 5, "m", "step-1"});
+  at_once->set_head({"7", 5, "m", 1});
   completion_choice all = c;
   all.reasoning = "hm";
   all.calls = {{0, "call_a", "f", R"({"x":1})"}, {1, "call_b", "g", "{}"}};
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
   const usage used{3, 9, std::nullopt, 0};
   for (const bool cut : {false, true}) {
     const auto writer = make_writer(good(with("")));
-    writer->set_head({"7", 5, "m", ""});
+    writer->set_head({"7", 5, "m", {}});
     completion_choice c = news();
     c.finish = cut ? finish_reason::length : finish_reason::stop;
     const json whole = parsed_json(writer->whole({c}, used));
@@ -282,8 +282,8 @@ BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
     BOOST_TEST(whole["output"][0]["content"][0]["text"] == "");
   }
   const auto writer = make_writer(good(with("")));
-  writer->set_head({"7", 5, "m", ""});
-  std::string text = writer->event(news(), used, 0);
+  writer->set_head({"7", 5, "m", {}});
+  std::string text = writer->event(news(), used, {});
   text += writer->error(server_error("gone"));
   const events told(text);
   BOOST_TEST(told.names.back() == "response.failed");
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
 /// Parts of a character come before its text, and the token that ends a text has none.
 BOOST_AUTO_TEST_CASE(tokens_without_text_of_their_own_are_told) {
   const auto writer = make_writer(good(with(R"("stream":true)")));
-  writer->set_head({"7", 5, "m", "", true});
+  writer->set_head({"7", 5, "m", {}, true});
   const auto told_of = [&](std::string text, std::string bytes, bool last) {
     completion_choice c;
     c.text = std::move(text);
@@ -302,13 +302,13 @@ BOOST_AUTO_TEST_CASE(tokens_without_text_of_their_own_are_told) {
       logprobs{{listed_token{std::move(bytes)}}, {-0.5f}, {std::nullopt}, {0}};
     if (last)
       c.finish = finish_reason::stop;
-    return writer->event(c, {}, 0);
+    return writer->event(c, {}, {});
   };
   std::string text = told_of("a", "a", false);
   text += told_of("", "\xc3", false);
   text += told_of("\u00e9", "\xa9", false);
   text += told_of("", "</s>", true);
-  text += writer->end({}, 0);
+  text += writer->end({}, {});
   const events told(text);
   std::vector<std::size_t> each;
   for (const json& event : told.all)
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(tokens_without_text_of_their_own_are_told) {
 /// first character; and a call has tokens, too.
 BOOST_AUTO_TEST_CASE(a_message_has_the_tokens_of_its_text) {
   const auto writer = make_writer(good(with(R"("stream":true)")));
-  writer->set_head({"7", 5, "m", "", true});
+  writer->set_head({"7", 5, "m", {}, true});
   const auto told_of = [&](std::string text, std::string bytes,
                            std::vector<tool_call> calls = {}) {
     completion_choice c;
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(a_message_has_the_tokens_of_its_text) {
     c.calls = std::move(calls);
     c.logprobs =
       logprobs{{listed_token{std::move(bytes)}}, {-0.5f}, {std::nullopt}, {0}};
-    return writer->event(c, {}, 0);
+    return writer->event(c, {}, {});
   };
   std::string text = told_of("", "\n");
   text += told_of("", "\xc3");
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(a_message_has_the_tokens_of_its_text) {
   text += told_of("", "{}", {{0, "id", "f", "{}"}});
   text += told_of("", "</tool_call>");
   text += told_of("b", "b");
-  text += writer->end({}, 0);
+  text += writer->end({}, {});
   const events told(text);
   std::vector<std::string> each;
   for (const json& event : told.all)
