@@ -194,7 +194,7 @@ follower::follower(runtime::client& client, progress& out, follow_host& host,
 
 std::error_code follower::run(core::job_id job) {
   job_ = job;
-  const auto error = client_.follow(job, *this);
+  const auto error = client_.follow(job, *this, config_.old);
   fetch_pending();
   settle();
   out_.settle();
@@ -210,6 +210,11 @@ bool follower::lost() {
   return host_.lost();
 }
 
+void follower::up_to_date() {
+  old_ = false;
+  fetch_pending();
+}
+
 bool follower::stops() {
   collect();
   return host_.stops();
@@ -220,13 +225,12 @@ bool follower::on(const job_event& e) {
   has_run_ = has_run_ || e.kind == job_event_kind::view
              || e.kind == job_event_kind::step;
   host_.seen(e);
-  const bool old = events_++ < config_.old;
   job_event shown = e;
   bool later = false; // shown when it is here
   if (e.kind == job_event_kind::checkpoint) {
     pending_ = e;
     told_step_ = e.step;
-    if (!old) {
+    if (!old_) {
       later = fetcher_ != nullptr && e.digest != wanted_digest_;
       fetch_pending();
     }
@@ -235,7 +239,7 @@ bool follower::on(const job_event& e) {
     cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
     ended_ = true;
-    look_elsewhere(e, old);
+    look_elsewhere(e);
     fetch_pending();
     settle();
     if (!config_.folder.empty())
@@ -252,7 +256,7 @@ bool follower::on(const job_event& e) {
       out_.say("notice", "the log of the node that was asked lacks " + gaps
                            + ": to have them, " + by_another);
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
-             && !old) {
+             && !old_) {
     if (!host_.give(e.digest) && !newest_.empty())
       offer_.begin(config_.at, job_, newest_, newest_step_);
   } else if (e.kind == job_event_kind::step) {
@@ -371,9 +375,9 @@ bool follower::pause() {
 }
 
 /// The node that is followed may have been away when the job made its last checkpoint.
-void follower::look_elsewhere(const job_event& end, bool old) {
+void follower::look_elsewhere(const job_event& end) {
   const std::uint64_t known = told_step_.value_or(0);
-  const bool was_away = old || client_.lacked_steps() || late_before_ms_ != 0;
+  const bool was_away = old_ || client_.lacked_steps() || late_before_ms_ != 0;
   // A job that fails, or is ended at once, ends later than its last checkpoint.
   if (!config_.elsewhere || known >= end.step
       || (end.text != "done" && !was_away))

@@ -54,7 +54,7 @@ struct follow_config {
   std::function<model::result<std::filesystem::path>()> place;
   std::int64_t keep = 10; ///< checkpoints
   /// Events below this position are old: of their checkpoints only the newest
-  /// is fetched.
+  /// is fetched, after them.
   std::uint64_t old = 0;
   /// The last checkpoint of a job that has ended at a step, as another peer knows it.
   /// Asked where the node that is followed knows none of that step: it may have been
@@ -130,12 +130,12 @@ public:
 private:
   // follow_handler
   bool on(const runtime::job_event& e) override;
+  void up_to_date() override;
   bool stops() override;
   bool lost() override;
   void moved() override;
 
-  /// @param old the end was there before the watching began
-  void look_elsewhere(const runtime::job_event& end, bool old);
+  void look_elsewhere(const runtime::job_event& end);
   void fetch_pending();
   void settle();
   void collect();
@@ -151,7 +151,7 @@ private:
   progress& out_;
   follow_host& host_;
   follow_config config_;
-  std::uint64_t events_ = 0;
+  bool old_ = true; ///< what comes was there before the watching began
   runtime::job_event pending_; ///< an old checkpoint that may be the newest
   std::string state_, cause_;
   bool saved_ = false;

@@ -244,7 +244,7 @@ std::error_code client::events(core::job_id job, std::uint64_t& next,
 }
 
 std::error_code client::follow(core::job_id job, follow_handler& watcher,
-                               milliseconds patience) {
+                               std::uint64_t old, milliseconds patience) {
   std::uint64_t next = 0;
   std::set<event_key> seen;
   std::uint64_t last_step = 0; ///< of those that were handed over
@@ -254,6 +254,11 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     if (e.kind == job_event_kind::step)
       last_step = e.step;
     return watcher.on(e) && e.kind != job_event_kind::done;
+  };
+  bool up_to_date = false;
+  const auto has_read_to = [&](std::uint64_t position) {
+    if (position >= old && !std::exchange(up_to_date, true))
+      watcher.up_to_date();
   };
   // At once: a node that had just been started knew only itself.
   auto refresh = steady_clock::now();
@@ -277,12 +282,14 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
                      before, impl_->refusing(),
                      std::chrono::ceil<std::chrono::seconds>(patience)
                        .count()));
-      next = 0; // positions are those of one node
+      next = old = 0; // positions are those of one node
       watcher.moved();
       continue;
     }
     next = reply.value;
+    std::uint64_t position = next - reply.events.size();
     for (const job_event& e : reply.events) {
+      has_read_to(position++);
       // A node that was out for a while lacks what was said meanwhile.
       const bool done = e.kind == job_event_kind::done;
       if (done ? e.step > last_step
@@ -295,6 +302,7 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
       if (!hand_over(e))
         return {};
     }
+    has_read_to(next);
     if (reply.ended)
       return {};
     if (steady_clock::now() >= refresh) {

@@ -65,6 +65,8 @@ public:
   virtual ~follow_handler() = default;
   /// An event of the job, each once. @returns whether to go on
   virtual bool on(const job_event& event) = 0;
+  /// The old events have been handed over; called once.
+  virtual void up_to_date() {}
   /// Asked at least once a second; true ends the following without error.
   virtual bool stops() { return false; }
   /// The node is gone, and no other one answers now. @returns whether to end the
@@ -135,8 +137,9 @@ public:
   /// or the watcher ends it. Moves to another node when this one dies; gives up
   /// with errc::no_node after `patience` without any. Asks others for steps
   /// that its node did not hear of.
+  /// @param old  events at positions below it are old: see job()
   [[nodiscard]] std::error_code
-  follow(core::job_id job, follow_handler& watcher,
+  follow(core::job_id job, follow_handler& watcher, std::uint64_t old = 0,
          std::chrono::milliseconds patience = std::chrono::seconds(60));
 
   /// One job as JSON: what status says of it, and "run", its resolved run

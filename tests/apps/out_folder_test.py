@@ -534,13 +534,32 @@ class OutFolder(World):
         shutil.rmtree(later)
         self.attach(third, "out")
         # Nor beside a job of the run that is under way.
-        endless = self.submit("--training.seed", 5, *LONG, "--resume",
-                              "--out", "out")
+        endless = self.submit("--training.seed", 5, *LONG, "--resume", "--out",
+                              "out", "--checkpoint.interval", 4000)
         self.refuse(1, *self.arguments("out", "--resume", *LONG), "--name",
                     "one", "--training.seed", 5, names=[
                         endless, "under way", "shoal attach", "shoal cancel"])
+        self.attach_fetches_what_is_there(endless)
         self.succeed("cancel", endless, "--now", "--name", "one")
         self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    # It came only with the job's next one.
+    def attach_fetches_what_is_there(self, job):
+        """The newest checkpoint that a running job has, at once."""
+        def newest():
+            jobs = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+            return next(j for j in jobs if j["id"] == job).get(
+                "checkpoint", {}).get("step", 0)
+
+        for _ in range(5):  # another one may come just then
+            had = newest()
+            watch = self.start("attach", job, "--name", "one", "--out",
+                               f"from-{had}", "--json")
+            line = watch.wait_line(lambda line: "/checkpoint/step-" in line)
+            watch.end(signal.SIGINT)
+            if had > 7 and json.loads(line)["step"] == had:
+                return
+        self.fail("each came with the next checkpoint only")
 
     def test_a_folder_that_cannot_be_written_is_named(self):
         (self.folder / "file").write_text("")

@@ -54,6 +54,8 @@ public:
   }
   bool stops() override { return stop_after <= 0; }
   void moved() override { ++moves; }
+  void up_to_date() override { old_events.push_back(100 - stop_after); }
+  std::vector<int> old_events; ///< how many there were
 
 private:
   std::function<void(const job_event&)> run_;
@@ -267,8 +269,9 @@ BOOST_AUTO_TEST_CASE(events_come_in_order_and_end_with_the_job) {
   });
   std::vector<std::uint64_t> steps;
   watcher all([&](const job_event& e) { steps.push_back(e.step); });
-  BOOST_TEST(!client->follow(7, all));
+  BOOST_TEST(!client->follow(7, all, 2));
   later.join();
+  BOOST_TEST(all.old_events == std::vector{2});
   BOOST_TEST(steps.size() == 4);
   BOOST_TEST(steps[0] == 1);
   BOOST_TEST(steps[2] == 3);
@@ -317,8 +320,9 @@ BOOST_AUTO_TEST_CASE(a_follower_ends_when_its_watcher_stops) {
   int count = 0;
   watcher one([&](const job_event&) { ++count; });
   one.stop_after = 1;
-  BOOST_TEST(!client->follow(7, one)); // the job has not ended
+  BOOST_TEST(!client->follow(7, one, 1)); // the job has not ended
   BOOST_TEST(count == 1);
+  BOOST_TEST(one.old_events.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_client_far_away_asks_over_tls) {
