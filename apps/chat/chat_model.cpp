@@ -374,8 +374,11 @@ chat_model::refusal(const runtime::http_reply& reply, bool words) const {
   const server_error error = error_in(reply.body);
   if (reply.status == unauthorized || reply.status == forbidden)
     return url()
-           + " wants an API key: set a variable to it, and name that by "
-             "--api-key-env"
+           + (settings_.key.empty()
+                ? " wants an API key: set a variable to it, and name that by "
+                  "--api-key-env"
+                : " does not take the API key in the variable "
+                    + core::shown(o_.key_variable))
            + (error.text.empty() ? "" : " (it says: " + error.text + ")");
   if (error.asks_too_much)
     return "an answer of max_tokens does not fit the model's context: "

@@ -98,7 +98,7 @@ bool request_gate::is_strange_change(const http_request& head,
             });
 }
 
-bool request_gate::authorize(http_request& head) const {
+request_gate::access request_gate::authorize(http_request& head) const {
   std::vector<std::string> keys;
   if (const std::string* const value = head.header("authorization"))
     keys.emplace_back(bearer(*value));
@@ -108,22 +108,26 @@ bool request_gate::authorize(http_request& head) const {
     return h.name == "authorization" || h.name == "x-api-key";
   });
   if (!keys_)
-    return true;
+    return access::allowed;
   for (const std::string& key : keys)
     if (const api_key* const known = keys_->find(key)) {
       head.key_name = known->name;
       if (accounts_)
         head.account = accounts_->of(*known);
-      return true;
+      return access::allowed;
     }
-  return std::ranges::find(open_paths_, head.path) != open_paths_.end();
+  if (std::ranges::find(open_paths_, head.path) != open_paths_.end())
+    return access::allowed;
+  const bool has_key = std::ranges::any_of(
+    keys, [](const std::string& key) { return !key.empty(); });
+  return has_key ? access::unknown_key : access::no_key;
 }
 
 request_gate::verdict
 request_gate::check(http_request& head, http_handler& handler) const {
   verdict out;
   const std::string* const host = head.header("host");
-  const bool authorized = authorize(head);
+  const access allowed = authorize(head);
   if (host_must_be_loopback_ && host && !is_loopback_host(*host)) {
     out.refused = openai::refused_request(
       403, "the Host header must be localhost or a loopback address",
@@ -150,11 +154,15 @@ request_gate::check(http_request& head, http_handler& handler) const {
                               "origin_not_allowed");
     return out;
   }
-  if (!authorized) {
+  if (allowed != access::allowed) {
     out.headers.push_back({"WWW-Authenticate", "Bearer"});
     out.refused = openai::invalid_api_key(
-      "this server needs an API key, and the request has none that it knows: "
-      "send \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"");
+      allowed == access::unknown_key
+        ? "this server does not know the request's API key: it may be mistyped "
+          "or replaced, or have come into the file of keys after the server "
+          "was started"
+        : "this server needs an API key, and the request has none: send "
+          "\"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"");
     return out;
   }
   const std::string* const coding = head.header("content-encoding");

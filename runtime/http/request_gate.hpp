@@ -40,8 +40,8 @@ private:
   /// Whether a web page of another server asks to change what only this one's
   /// may.
   bool is_strange_change(const http_request& head, bool allowed) const;
-  /// @returns whether the request may go on
-  bool authorize(http_request& head) const;
+  enum class access { allowed, no_key, unknown_key };
+  access authorize(http_request& head) const;
 
   std::shared_ptr<const api_keys> keys_;
   std::shared_ptr<key_accounts> accounts_; ///< null: limits have no effect

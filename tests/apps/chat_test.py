@@ -219,6 +219,11 @@ class Pipes(World):
             self.refused(self.chat("Hi", "--url", server.url, "--api-key-env",
                                    "KEY", env={"KEY": "a\nX-Y: z"}), 1, "KEY")
             self.assertEqual(len(server.keys), 2)
+            server.answers = [(401, {"error": {"message": "unknown"}})]
+            self.refused(self.chat("Hi", "--url", server.url, "--api-key-env",
+                                   "KEY", env={"KEY": "sk-2"}), 1,
+                         "does not take the API key in the variable KEY",
+                         "unknown")
 
     def test_errors_say_what_to_do(self):
         self.refused(self.chat("Hi", "swims"), 1, "no node", "--url")
