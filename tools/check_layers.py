@@ -71,6 +71,7 @@ FLOORS = [
     ["actors/job/parts"],
     ["actors/job"],
     ["actors/serving"],
+    ["actors/gateway/prompts"],
     ["actors/gateway"],
     ["actors/gateway/description"],
     ["actors"],

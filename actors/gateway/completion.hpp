@@ -16,7 +16,7 @@
 //          events were sent, with an event that says why.
 #pragma once
 
-#include "actors/gateway/prompt_work.hpp"
+#include "actors/gateway/prompts/prompt_work.hpp"
 #include "runtime/core/serving/replay.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/http/keys/key_account.hpp"

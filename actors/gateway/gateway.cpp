@@ -1,13 +1,11 @@
 // actors/gateway/gateway.cpp -- requests to streams, tokens to answers.
 #include "actors/gateway/gateway.hpp"
 
-#include "actors/gateway/client_watcher.hpp"
-#include "actors/gateway/completion.hpp"
 #include "actors/gateway/gateway_answers.hpp"
 #include "actors/gateway/gateway_metrics.hpp"
 #include "actors/gateway/next_version.hpp"
-#include "actors/gateway/prompt_queue.hpp"
-#include "actors/gateway/served_model.hpp"
+#include "actors/gateway/open_requests.hpp"
+#include "actors/gateway/prompts/prompt_queue.hpp"
 #include "actors/training/training_state.hpp" // steady_now
 #include "runtime/core/serving/version_turn.hpp"
 #include "runtime/core/text/shown.hpp"
@@ -44,8 +42,7 @@ class gateway_actor final : public caf::event_based_actor {
 public:
   gateway_actor(caf::actor_config& cfg, runtime::context& node)
     : caf::event_based_actor(cfg), node_(node),
-      post_(post_to(caf::actor_cast<caf::actor_addr>(this))),
-      last_(random_number()) {}
+      post_(post_to(caf::actor_cast<caf::actor_addr>(this))) {}
 
   const char* name() const override { return "gateway"; }
 
@@ -60,7 +57,7 @@ public:
       [this](const runtime::serve_message_in& m) { on_message(m); },
       [this](const http_ask& m) { on_ask(m); },
       [this](const client_left& m) { on_left(m.request); },
-      [this](const client_ready& m) { hold(m.request, false); },
+      [this](const client_ready& m) { requests_.hold(m.request, false); },
       [this](const gateway_tick&) { on_tick(); },
       [](const runtime::node_stopping&) {},
       [](const later& m) { m.run(); },
@@ -69,23 +66,6 @@ public:
   }
 
 private:
-  struct request {
-    std::shared_ptr<completion> answer;
-    std::shared_ptr<client_watcher> watcher;
-    std::shared_ptr<served_model> model;
-    std::shared_ptr<served_version> version;
-    std::set<core::stream_id> streams;
-    std::vector<core::stream_ask> asks; ///< by choice
-    std::size_t asked = 0;              ///< of these, the first ones
-    core::nanoseconds came = 0;
-    core::nanoseconds first_token_after = 0;
-    bool slow = false; ///< its client was, at some time
-  };
-  struct stream {
-    std::uint64_t request = 0;
-    std::size_t choice = 0;
-  };
-
   // Models. ---------------------------------------------------------------------
 
   void on_view(const runtime::view_changed& m) {
@@ -103,8 +83,8 @@ private:
       }
       const auto model = at->second;
       at = models_.erase(at);
-      for (const std::uint64_t id :
-           ids_of([&](const request& r) { return r.model == model; }))
+      for (const std::uint64_t id : requests_.ids_of(
+             [&](const open_request& r) { return r.model == model; }))
         fail(id, openai::unavailable("the model \"" + model->name()
                                        + "\" is not served any more",
                                      0));
@@ -143,7 +123,7 @@ private:
     if (!model.unplaced || model.unplaced->number != time)
       return;
     model.unplaced->lasts = true;
-    for (const std::uint64_t id : ids_of([&](const request& r) {
+    for (const std::uint64_t id : requests_.ids_of([&](const open_request& r) {
            return r.model.get() == &model && r.first_token_after == 0;
          }))
       fail(id, unplaced_error(model));
@@ -190,21 +170,12 @@ private:
 
   std::set<core::peer_id> members() const { return members_of(*view_); }
 
-  template <class Which>
-  std::vector<std::uint64_t> ids_of(Which which) const {
-    std::vector<std::uint64_t> out;
-    for (const auto& [id, r] : requests_)
-      if (which(r))
-        out.push_back(id);
-    return out;
-  }
-
   /// Requests of the version go on with the present one, from the start, if their
   /// clients have got nothing; else they end.
   void
   leave(const served_version& version, bool only_slow, const std::string& why) {
     leave_those(
-      [&](const request& r) {
+      [&](const open_request& r) {
         return r.version.get() == &version && (r.slow || !only_slow);
       },
       why);
@@ -212,13 +183,13 @@ private:
 
   template <class Which>
   void leave_those(Which which, const std::string& why) {
-    for (const std::uint64_t id : ids_of(which))
-      if (requests_.contains(id))
-        leave_version(id, why);
+    for (const std::uint64_t id : requests_.ids_of(which))
+      if (open_request* const r = requests_.find(id))
+        leave_version(id, *r, why);
   }
 
-  void leave_version(std::uint64_t id, const std::string& why) {
-    request& r = requests_.at(id);
+  void
+  leave_version(std::uint64_t id, open_request& r, const std::string& why) {
     const auto to = r.model->current();
     if (to == r.version || !r.answer->begin_again(head_of(*r.model, *to, id)))
       return fail(id, openai::unavailable(
@@ -226,12 +197,7 @@ private:
                           + ": send it again, with its Idempotency-Key and "
                             "without Last-Event-ID",
                         0));
-    for (const core::stream_id s : std::set(r.streams))
-      drop_stream(r, s);
-    r.version = to;
-    r.slow = false;
-    r.asked = 0;
-    r.first_token_after = 0;
+    requests_.begin_again(r, to);
     ask_streams(id);
   }
 
@@ -239,7 +205,7 @@ private:
   void leave_unready(const served_model& model) {
     if (model.current()->streams.ready() > 0)
       leave_those(
-        [&](const request& r) {
+        [&](const open_request& r) {
           return r.model.get() == &model && r.answer->can_begin_again()
                  && r.version->must_be_left(r.first_token_after > 0,
                                             steady_now());
@@ -300,18 +266,16 @@ private:
   }
 
   void on_event(const served_version& version, const core::stream_event& e) {
-    const auto at = streams_.find(e.stream);
-    if (at == streams_.end())
+    const auto* const at = requests_.place_of(e.stream);
+    if (!at)
       return;
-    const stream s = at->second;
-    request& r = requests_.at(s.request);
+    const auto s = *at;
+    open_request& r = *requests_.find(s.request);
     counted_.generated(r.model->entry().id, e.tokens.size());
     if (!e.tokens.empty() && r.first_token_after == 0)
       r.first_token_after = steady_now() - r.came;
-    if (e.end != core::stream_end::none) {
-      streams_.erase(at);
-      r.streams.erase(e.stream);
-    }
+    if (e.end != core::stream_end::none)
+      requests_.stream_ended(e.stream);
     const bool pooled = r.asks[s.choice].pooled != core::pooling::none;
     if (const auto why = why_ended(e.end, version, pooled ? "input" : "prompt"))
       return fail(s.request, *why);
@@ -323,10 +287,10 @@ private:
       break;
     case outcome::pause:
       r.slow = true;
-      hold(s.request, true);
+      requests_.hold(s.request, true);
       break;
     case outcome::choice_over:
-      drop_stream(r, e.stream);
+      requests_.drop_stream(e.stream);
       break;
     case outcome::over:
       over(s.request);
@@ -337,8 +301,9 @@ private:
     }
   }
 
-  void on_pooled(const stream& s, const core::stream_event& e) {
-    request& r = requests_.at(s.request);
+  void
+  on_pooled(const open_requests::stream_place& s, const core::stream_event& e) {
+    const open_request& r = *requests_.find(s.request);
     auto values = embedding_of(e.pooled, *r.model);
     if (!values)
       return fail(s.request, openai::server_error(
@@ -350,56 +315,23 @@ private:
     ask_streams(s.request);
   }
 
-  /// A stream that its choice does not need any more.
-  void drop_stream(request& r, core::stream_id id) {
-    streams_.erase(id);
-    r.streams.erase(id);
-    for (core::serve_send& s : r.version->streams.cancel(id).sends)
-      node_.send(s.to, std::move(s.what));
-  }
-
-  void hold(std::uint64_t id, bool held) {
-    const auto at = requests_.find(id);
-    if (at == requests_.end())
-      return;
-    const auto version = at->second.version;
-    for (const core::stream_id s : std::set(at->second.streams))
-      for (core::serve_send& out : version->streams.hold(s, held).sends)
-        node_.send(out.to, std::move(out.what));
-  }
-
   void on_left(std::uint64_t id) {
-    const auto at = requests_.find(id);
-    if (at == requests_.end())
-      return;
-    log(at->second, ended_request::client_gone, "the client has gone");
-    forget(at);
+    if (requests_.find(id))
+      log(requests_.take(id), ended_request::client_gone,
+          "the client has gone");
   }
 
   void fail(std::uint64_t id, const openai::api_error& why) {
-    const auto at = requests_.find(id);
-    if (at == requests_.end())
+    if (!requests_.find(id))
       return;
-    at->second.answer->fail(why);
-    log(at->second, why.status,
-        std::to_string(why.status) + ": " + why.message);
-    forget(at);
+    const open_request r = requests_.take(id);
+    r.answer->fail(why);
+    log(r, why.status, std::to_string(why.status) + ": " + why.message);
   }
 
-  void over(std::uint64_t id) {
-    const auto at = requests_.find(id);
-    log(at->second, 200, "200");
-    forget(at);
-  }
+  void over(std::uint64_t id) { log(requests_.take(id), 200, "200"); }
 
-  void forget(std::map<std::uint64_t, request>::iterator at) {
-    request r = std::move(at->second);
-    requests_.erase(at);
-    for (const core::stream_id s : std::set(r.streams))
-      drop_stream(r, s);
-  }
-
-  void log(const request& r, unsigned status, const std::string& how) {
+  void log(const open_request& r, unsigned status, const std::string& how) {
     const core::nanoseconds all = steady_now() - r.came;
     counted_.ended(r.model->name(),
                    {status, r.answer->prompt_tokens(), r.answer->tokens(),
@@ -527,9 +459,9 @@ private:
     if (const auto why = why_not_begun(*view_, *model, x->request(), asked))
       return turn_away(*x, model->name(), *why);
     counted_.asked();
-    const std::uint64_t id = ++last_;
+    const std::uint64_t id = requests_.new_id();
     const std::uint32_t max_tokens = asked.options.max_tokens;
-    request r;
+    open_request r;
     r.came = steady_now();
     r.model = model;
     r.version = version;
@@ -552,28 +484,22 @@ private:
       return;
     }
     r.asks = asks_of(*r.answer, *model, wishes);
-    requests_.emplace(id, std::move(r));
+    requests_.add(id, std::move(r));
     ask_streams(id);
   }
 
   /// A stream for each choice of a request; of many embeddings some at a time.
   void ask_streams(std::uint64_t id) {
-    for (;;) {
-      const auto at = requests_.find(id);
-      if (at == requests_.end())
-        return; // it is answered, or one of them was refused
-      request& r = at->second;
-      if (r.asked == r.asks.size()
-          || (r.asks[r.asked].pooled != core::pooling::none
-              && r.streams.size() >= embeddings_at_once(*r.model)))
+    // It may be answered meanwhile, or one of them refused.
+    while (const open_request* const r = requests_.find(id)) {
+      if (r->asked == r->asks.size()
+          || (r->asks[r->asked].pooled != core::pooling::none
+              && r->streams.size() >= embeddings_at_once(*r->model)))
         return;
-      const core::stream_id s = ++last_;
-      const std::size_t choice = r.asked++;
-      const auto version = r.version;
-      const core::stream_ask ask = r.asks[choice];
-      streams_[s] = {id, choice};
-      r.streams.insert(s);
-      apply(*version, version->streams.accept(s, ask, steady_now()));
+      const auto version = r->version;
+      const core::stream_ask ask = r->asks[r->asked];
+      apply(*version, version->streams.accept(requests_.open_stream(id), ask,
+                                              steady_now()));
     }
   }
 
@@ -584,9 +510,7 @@ private:
   std::shared_ptr<const core::plan> plan_; ///< of the view
   runtime::quorum_changed quorum_;         ///< the newest
   std::map<core::job_id, std::shared_ptr<served_model>> models_;
-  std::map<std::uint64_t, request> requests_;
-  std::map<core::stream_id, stream> streams_;
-  std::uint64_t last_; ///< request or stream; another start has other ones
+  open_requests requests_{node_, random_number()};
   std::uint64_t notes_ = 0;
   gateway_metrics counted_;
   bool ticking_ = false;

@@ -20,45 +20,17 @@
 // have begun wait until it can go on.
 #pragma once
 
+#include "actors/gateway/prompts/http_ask.hpp"
 #include "runtime/context.hpp"
-#include "runtime/http/http_exchange.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/fwd.hpp>
 
-#include <memory>
-#include <string>
-
-namespace shoal::runtime {
-class key_accounts; // runtime/http/keys/key_account.hpp
-}
+#include <cstdint>
 
 namespace shoal::actors {
 
-enum class http_question : std::uint8_t {
-  completion,      ///< POST /v1/completions
-  chat,            ///< POST /v1/chat/completions
-  responses,       ///< POST /v1/responses
-  messages,        ///< POST /v1/messages
-  count_tokens,    ///< POST /v1/messages/count_tokens
-  embeddings,      ///< POST /v1/embeddings
-  tokenize,        ///< POST /tokenize
-  detokenize,      ///< POST /detokenize
-  apply_template,  ///< POST /apply-template
-  models,          ///< GET /v1/models
-  model,           ///< GET /v1/models/NAME
-  ready,           ///< GET /ready
-  metrics,         ///< GET /metrics
-  metrics_of_vllm, ///< the same, with the names of vLLM besides
-};
-
-struct http_ask {
-  std::shared_ptr<runtime::http_exchange> exchange;
-  http_question what{};
-  /// Of the server's keys, for metrics; null: none has limits.
-  std::shared_ptr<const runtime::key_accounts> accounts = {};
-};
 /// The client of a request has gone.
 struct client_left {
   std::uint64_t request = 0;
@@ -72,6 +44,5 @@ caf::actor spawn_gateway(caf::actor_system& system, runtime::context& node);
 
 } // namespace shoal::actors
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::http_ask)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::client_left)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::client_ready)

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "actors/gateway/pipeline_scaler.hpp"
-#include "actors/gateway/prompt_model.hpp"
+#include "actors/gateway/prompts/prompt_model.hpp"
 #include "actors/training/later.hpp"
 #include "runtime/core/job_entry.hpp"
 #include "runtime/core/serving/replay.hpp"

@@ -1,4 +1,4 @@
-// actors/gateway/prompt_work.hpp -- from the body of a request to what the gateway
+// actors/gateway/prompts/prompt_work.hpp -- from the body of a request to what the gateway
 // needs: parsed, rendered and tokenized.
 //
 // A long prompt takes long, so it is not the gateway's actor that does it: work is
@@ -8,8 +8,8 @@
 // Threads: any.
 #pragma once
 
-#include "actors/gateway/completion_rules.hpp"
-#include "actors/gateway/gateway.hpp"
+#include "actors/gateway/prompts/completion_rules.hpp"
+#include "actors/gateway/prompts/http_ask.hpp"
 #include "runtime/openai/answer_writer.hpp"
 
 #include <memory>

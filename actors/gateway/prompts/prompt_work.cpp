@@ -1,5 +1,5 @@
-// actors/gateway/prompt_work.cpp -- one function for each kind of request.
-#include "actors/gateway/prompt_work.hpp"
+// actors/gateway/prompts/prompt_work.cpp -- one function for each kind of request.
+#include "actors/gateway/prompts/prompt_work.hpp"
 
 #include "runtime/anthropic/messages_request.hpp"
 #include "runtime/model/stage_model.hpp" // valid_ids

@@ -1,4 +1,4 @@
-// actors/gateway/prompt_model.hpp -- what turns requests of a model into tokens.
+// actors/gateway/prompts/prompt_model.hpp -- what turns requests of a model into tokens.
 //
 // Threads: immutable.
 #pragma once

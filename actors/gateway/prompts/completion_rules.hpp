@@ -1,11 +1,11 @@
-// actors/gateway/completion_rules.hpp -- what of a request depends on its model.
+// actors/gateway/prompts/completion_rules.hpp -- what of a request depends on its model.
 //
 // openai::parse_completion() and its like have checked the rest.
 //
 // Threads: any. Errors: an api_error that names the field.
 #pragma once
 
-#include "actors/gateway/prompt_model.hpp"
+#include "actors/gateway/prompts/prompt_model.hpp"
 #include "runtime/core/serving/serve_messages.hpp"
 #include "runtime/http/http_exchange.hpp"
 #include "runtime/openai/answer_parser.hpp"

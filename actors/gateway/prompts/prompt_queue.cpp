@@ -1,5 +1,5 @@
-// actors/gateway/prompt_queue.cpp -- there and back again.
-#include "actors/gateway/prompt_queue.hpp"
+// actors/gateway/prompts/prompt_queue.cpp -- there and back again.
+#include "actors/gateway/prompts/prompt_queue.hpp"
 
 #include "runtime/work/device_queue.hpp"
 

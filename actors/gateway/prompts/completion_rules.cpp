@@ -1,5 +1,5 @@
-// actors/gateway/completion_rules.cpp -- tokens, sampling, what comes again.
-#include "actors/gateway/completion_rules.hpp"
+// actors/gateway/prompts/completion_rules.cpp -- tokens, sampling, what comes again.
+#include "actors/gateway/prompts/completion_rules.hpp"
 
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/files/sha256.hpp"

@@ -1,4 +1,4 @@
-// actors/gateway/prompt_queue.hpp -- requests whose prompts wait for their thread.
+// actors/gateway/prompts/prompt_queue.hpp -- requests whose prompts wait for their thread.
 //
 // A long prompt takes long: others' tokens do not wait for it. The thread does them
 // in the order in which they came (prompt_work.hpp).
@@ -6,8 +6,9 @@
 // Threads: the gateway's. Errors: 429 where too much waits.
 #pragma once
 
-#include "actors/gateway/prompt_work.hpp"
+#include "actors/gateway/prompts/prompt_work.hpp"
 #include "actors/training/later.hpp" // poster
+#include "runtime/context.hpp"
 
 #include <cstddef>
 #include <functional>
