@@ -121,7 +121,20 @@ bool completion::begin() {
     }
     return false;
   }
-  begun_ = true;
+  return true;
+}
+
+void completion::keep_alive() {
+  if (!request_.stream)
+    return;
+  sent_ = true;
+  (void)exchange_->write(openai::sse_keep_alive);
+}
+
+/// What the first tokens have before them. @returns false: the client is gone
+bool completion::tell_beginning() {
+  if (!request_.stream || std::exchange(told_beginning_, true))
+    return true;
   const bool tells = request_.echo || request_.return_token_ids || chat_;
   if (!tells || resumes_ || wants_scores())
     return true;
@@ -160,6 +173,7 @@ runtime::http_write completion::event(const openai::completion_choice& news) {
   count_event();
   const std::string bytes = writer_->event(news, used_, last_event());
   told_ = told_ || !bytes.empty();
+  sent_ = sent_ || told_;
   return exchange_->write(bytes);
 }
 
@@ -224,6 +238,8 @@ completion::take(std::size_t index,
   choice& c = choices_[index];
   if (c.over)
     return outcome::choice_over;
+  if (!tell_beginning())
+    return outcome::gone;
   std::string text;
   openai::answer_parser::piece parsed;
   const auto parse = [&](const std::string& more, bool told) {
@@ -350,8 +366,14 @@ completion::take_embedding(std::size_t index, std::vector<float> values) {
 }
 
 void completion::finish_at_once() {
-  for (choice& c : choices_)
-    c.finish = openai::finish_reason::length;
+  (void)tell_beginning();
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    openai::completion_choice told;
+    told.index = std::uint32_t(i);
+    told.finish = choices_[i].finish = openai::finish_reason::length;
+    if (request_.stream)
+      (void)event(told);
+  }
   left_ = 0;
   complete();
 }
@@ -406,7 +428,7 @@ void completion::fail(const openai::api_error& why) {
   status_ = why.status;
   if (openai::is_for_want_of_room(why) && left_ == choices_.size())
     bill_.give_back_prompt(used_.prompt_tokens);
-  if (!begun_) {
+  if (!sent_) {
     exchange_->respond(why);
     return;
   }

@@ -49,9 +49,14 @@ public:
   }
   runtime::http_exchange& exchange() noexcept { return *exchange_; }
 
-  /// Begins the answer, if it is a stream of events. @returns false: the client
-  /// is gone; or there are too many streams, so that it was refused: then status() is 429
+  /// Begins the answer, if it is a stream of events: nothing is sent before its first
+  /// token, so that what is refused until then has a status of its own. @returns
+  /// false: the client is gone; or there are too many streams, so that it was
+  /// refused: then status() is 429
   bool begin();
+  /// Sends something that clients ignore, if it is a stream of events: one that
+  /// waits long would be cut off on its way.
+  void keep_alive();
 
   /// Another version of the model goes on with it from the start, if the client has
   /// got nothing of the answer, also not before. @returns false: it has
@@ -110,6 +115,7 @@ private:
   };
 
   void make_choices();
+  bool tell_beginning();
   void add_prompt(std::size_t index, openai::completion_choice& to,
                   const std::vector<core::served_token>& scored);
   void add_token(openai::logprobs& to, model::token_places& places,
@@ -142,8 +148,9 @@ private:
   bool resumes_ = false;     ///< the client has its beginning
   std::uint64_t skip_ = 0;   ///< tokens that are not sent
   runtime::token_bill bill_; ///< of what is generated
-  bool begun_ = false;
-  bool told_ = false; ///< the client has got some of it
+  bool sent_ = false;        ///< something, of a stream
+  bool told_ = false;        ///< the client has got some of the answer
+  bool told_beginning_ = false;
   unsigned status_ = 200;
 };
 

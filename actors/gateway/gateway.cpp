@@ -29,6 +29,9 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 /// Requests that wait for a model's files.
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
+/// A stream of events is kept alive by them. Longer than a model may be without peers
+/// (served_model::unplaced_lasts_after): that is told by the answer's status.
+constexpr core::nanoseconds news_every = 15'000'000'000;
 
 } // namespace
 } // namespace shoal::actors
@@ -274,6 +277,7 @@ private:
     counted_.generated(r.model->entry().id, e.tokens.size());
     if (!e.tokens.empty() && r.first_token_after == 0)
       r.first_token_after = steady_now() - r.came;
+    r.news_at = steady_now();
     if (e.end != core::stream_end::none)
       requests_.stream_ended(e.stream);
     const bool pooled = r.asks[s.choice].pooled != core::pooling::none;
@@ -394,7 +398,21 @@ private:
         note(*model, lost);
       end_slow(*model);
     }
+    keep_alive();
     tick_if_needed();
+  }
+
+  /// Something between a client and this node may cut off a stream without news.
+  void keep_alive() {
+    const core::nanoseconds now = steady_now();
+    const auto waits = [&](const open_request& r) {
+      return now - r.news_at >= news_every;
+    };
+    for (const std::uint64_t id : requests_.ids_of(waits)) {
+      open_request& r = *requests_.find(id);
+      r.news_at = now;
+      r.answer->keep_alive();
+    }
   }
 
   // Requests. -------------------------------------------------------------------
@@ -462,7 +480,7 @@ private:
     const std::uint64_t id = requests_.new_id();
     const std::uint32_t max_tokens = asked.options.max_tokens;
     open_request r;
-    r.came = steady_now();
+    r.came = r.news_at = steady_now();
     r.model = model;
     r.version = version;
     const stream_wishes wishes = wishes_of(x->request(), asked);

@@ -28,7 +28,8 @@ struct open_request {
   std::set<core::stream_id> streams;  ///< that have not ended
   core::nanoseconds came = 0;
   core::nanoseconds first_token_after = 0; ///< 0: it has none yet
-  bool slow = false;                       ///< its client was, at some time
+  core::nanoseconds news_at = 0; ///< when its client was last told something
+  bool slow = false;             ///< its client was, at some time
 };
 
 class open_requests {

@@ -107,6 +107,7 @@ void stream_events(runtime::client& client, const std::string& wanted,
   if (!exchange->begin_stream(200, {{"Content-Type", "text/event-stream"},
                                     {"Cache-Control", "no-cache"}}))
     return;
+  exchange->write(""); // the page is told that it has begun
   stream to(*exchange, *state, ends);
   if (client.follow(std::get<found_job>(job).id, to) && !state->gone()
       && !ends())

@@ -30,9 +30,13 @@ void answer_box::leave_stream() {
     --open_->streams;
 }
 
-void answer_box::begin(head h) {
+void answer_box::leave_waiting() {
   if (std::exchange(counted_waiting_, false))
     --open_->waiting;
+}
+
+void answer_box::begin(head h) {
+  leave_waiting();
   next_.head = std::move(h);
 }
 
@@ -59,9 +63,10 @@ void answer_box::watch(std::weak_ptr<http_watcher> watcher) {
 bool answer_box::respond(unsigned status, std::vector<http_header> headers,
                          std::string body) {
   const std::lock_guard guard(mutex_);
-  if (closed_ || stage_ != stage::waiting)
+  if (closed_ || (stage_ != stage::waiting && stage_ != stage::begun))
     return false;
   stage_ = stage::complete;
+  leave_stream();
   begin({status, std::move(headers), true});
   next_.bytes = std::move(body);
   next_.complete = true;
@@ -89,9 +94,9 @@ bool answer_box::begin_stream(unsigned status,
     return false;
   }
   counted_stream_ = true;
-  stage_ = stage::streaming;
-  begin({status, std::move(headers), false});
-  notify();
+  stage_ = stage::begun;
+  stream_head_ = {status, std::move(headers), false};
+  leave_waiting();
   return true;
 }
 
@@ -100,8 +105,17 @@ bool answer_box::has_refused_stream() const {
   return refused_stream_;
 }
 
+void answer_box::begin_sending() {
+  if (closed_ || stage_ != stage::begun)
+    return;
+  stage_ = stage::streaming;
+  begin(std::move(stream_head_));
+  notify();
+}
+
 http_write answer_box::write(std::string_view bytes) {
   const std::lock_guard guard(mutex_);
+  begin_sending();
   if (closed_ || stage_ != stage::streaming || next_.slow)
     return http_write::gone;
   if (bytes.size() > limits_.drop_bytes - bytes_) {
@@ -120,6 +134,7 @@ http_write answer_box::write(std::string_view bytes) {
 
 bool answer_box::end() {
   const std::lock_guard guard(mutex_);
+  begin_sending();
   if (closed_ || stage_ != stage::streaming || next_.slow)
     return false;
   stage_ = stage::complete;
@@ -136,7 +151,7 @@ void answer_box::abandon() {
       next_.cut = true;
       notify();
     }
-    answered = stage_ != stage::waiting;
+    answered = stage_ != stage::waiting && stage_ != stage::begun;
   }
   if (answered)
     return;

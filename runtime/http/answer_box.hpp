@@ -88,9 +88,11 @@ public:
   void close();
 
 private:
-  enum class stage { waiting, streaming, complete };
+  enum class stage { waiting, begun, streaming, complete };
 
+  void leave_waiting();                   // with the lock
   void begin(head h);                     // with the lock
+  void begin_sending();                   // with the lock
   void notify();                          // with the lock
   void leave_stream();                    // with the lock
   std::shared_ptr<http_watcher> ending(); // with the lock
@@ -110,6 +112,7 @@ private:
   bool told_ = false;     ///< closed() was called
   bool paused_ = false;   ///< write() has returned `pause`
   std::size_t bytes_ = 0; ///< of the stream, not sent: in next_ and taken
+  head stream_head_;      ///< of a stream that has begun, not sent
   taken next_;
 };
 

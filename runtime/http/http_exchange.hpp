@@ -7,7 +7,8 @@
 // can tell it from a complete one.
 //
 //   waiting --respond()--> answered
-//      `--begin_stream()--> streaming --end()--> answered
+//      `--begin_stream()--> begun --write()--> streaming --end()--> answered
+//                             `--respond()--> answered
 //
 // The client is gone when its connection fails, and also when it closes its
 // sending side before the answer is complete: that is how a killed client looks.
@@ -96,7 +97,8 @@ public:
   /// closed() follows at once.
   virtual void watch(std::weak_ptr<http_watcher> watcher) = 0;
 
-  /// Answers. Content-Length, Date, Server and Connection are added.
+  /// Answers, also instead of a stream that has nothing written. Content-Length,
+  /// Date, Server and Connection are added.
   /// @returns false if the client is gone or the exchange has its answer
   virtual bool respond(unsigned status, std::vector<http_header> headers,
                        std::string body) = 0;
@@ -106,13 +108,14 @@ public:
   /// 200 with JSON.
   bool respond_json(std::string json);
 
-  /// Begins an answer of unknown length.
+  /// Begins an answer of unknown length. Its head is sent with the first bytes.
   /// @returns false as respond() does; and if there are too many streams: then
   ///          it has answered with 429
   virtual bool
   begin_stream(unsigned status, std::vector<http_header> headers) = 0;
   /// Whether begin_stream() has answered with 429.
   virtual bool has_refused_stream() const { return false; }
+  /// @param bytes  "": the head alone
   virtual http_write write(std::string_view bytes) = 0;
   /// The answer is complete. @returns false as respond() does
   virtual bool end() = 0;

@@ -23,8 +23,9 @@ struct kept_exchange final : runtime::http_exchange {
     return asked;
   }
   void watch(std::weak_ptr<runtime::http_watcher>) override {}
-  bool respond(unsigned, std::vector<runtime::http_header>,
+  bool respond(unsigned with, std::vector<runtime::http_header>,
                std::string body) override {
+    status = with;
     got += body;
     return true;
   }
@@ -39,6 +40,7 @@ struct kept_exchange final : runtime::http_exchange {
 
   runtime::http_request asked;
   std::string got;
+  unsigned status = 0; ///< 0: none, or a stream's
 };
 
 struct answer {
@@ -103,12 +105,52 @@ BOOST_AUTO_TEST_CASE(what_a_client_has_is_not_begun_again) {
   BOOST_TEST(!a.got("step-3"));
 }
 
+/// Until its first token a stream may be refused by its status.
+BOOST_AUTO_TEST_CASE(a_stream_begins_with_its_first_token) {
+  const char stream[] = R"(, "stream": true)"; // and the prompt's ids are told
+  answer waits(stream);
+  BOOST_TEST(waits.exchange->got == "");
+  BOOST_TEST(waits.is.can_begin_again());
+  waits.is.fail(openai::rate_limited("busy", 1));
+  BOOST_TEST(waits.exchange->status == 429u);
+  answer begun(stream);
+  begun.take(71);
+  BOOST_TEST(begun.exchange->got.starts_with("id: 0@1\n"));
+  BOOST_TEST(begun.got("[1,2,3]"));
+  begun.is.fail(openai::rate_limited("busy", 1));
+  BOOST_TEST(begun.exchange->status == 0u);
+  BOOST_TEST(begun.got("\"busy\""));
+  // One that waits long is kept alive, and may go on with another version.
+  answer late(stream);
+  late.is.keep_alive();
+  BOOST_TEST(late.exchange->got == std::string(openai::sse_keep_alive));
+  BOOST_TEST(late.is.can_begin_again());
+  late.is.fail(openai::rate_limited("busy", 1));
+  BOOST_TEST(late.exchange->status == 0u);
+  answer at_once("");
+  at_once.is.keep_alive();
+  BOOST_TEST(at_once.exchange->got == "");
+}
+
+/// Nothing is generated: the prompt, and that this was all.
+BOOST_AUTO_TEST_CASE(a_stream_without_tokens_has_an_end) {
+  auto asked = answer::parsed(R"(, "stream": true, "echo": true)");
+  asked.options.max_tokens = 0;
+  asked.prompts.front().text = "once upon";
+  answer a(std::move(asked), nullptr);
+  a.is.finish_at_once();
+  BOOST_TEST(a.got("once upon"));
+  BOOST_TEST(a.got(R"("finish_reason":"length")"));
+  BOOST_TEST(a.got("[DONE]"));
+}
+
 /// A client that comes again has what its first stream began with.
 BOOST_AUTO_TEST_CASE(an_echoed_prompt_is_told_once) {
   const char stream[] = R"(, "stream": true, "echo": true)";
   auto asked = answer::parsed(stream);
   asked.prompts.front().text = "once upon";
   answer first(std::move(asked), nullptr);
+  first.take(71);
   BOOST_TEST(first.got("id: 0@1\n"));
   BOOST_TEST(first.got("once upon"));
   for (const std::uint64_t has : {0, 1}) {

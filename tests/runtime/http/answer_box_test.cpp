@@ -89,6 +89,39 @@ BOOST_AUTO_TEST_CASE(many_writes_wake_the_server_once) {
   BOOST_TEST(t.complete);
 }
 
+BOOST_AUTO_TEST_CASE(a_stream_that_has_sent_nothing_may_be_refused) {
+  const auto refused = make();
+  BOOST_TEST(refused->begin_stream(200, {}));
+  BOOST_TEST(open->waiting == 0u);
+  BOOST_TEST(open->streams == 1u);
+  BOOST_TEST(woken == 0);
+  BOOST_TEST(refused->respond(503, {}, "no"));
+  BOOST_TEST(open->streams == 0u);
+  BOOST_TEST((refused->write("x") == http_write::gone));
+  auto t = refused->take();
+  BOOST_TEST(t.head->status == 503u);
+  BOOST_TEST(t.head->whole);
+  BOOST_TEST(t.bytes == "no");
+  const auto given_up = make();
+  given_up->begin_stream(200, {});
+  given_up->abandon();
+  BOOST_TEST(given_up->take().head->status == 500u);
+  const auto empty = make();
+  empty->begin_stream(200, {});
+  BOOST_TEST(empty->end());
+  BOOST_TEST(empty->take().head->status == 200u);
+  woken = 0;
+  const auto begun = make();
+  begun->begin_stream(200, {});
+  BOOST_TEST((begun->write("") == http_write::ok)); // the head alone
+  BOOST_TEST(woken == 1);
+  BOOST_TEST(!begun->respond(503, {}, "no"));
+  t = begun->take();
+  BOOST_TEST(t.head->status == 200u);
+  BOOST_TEST(!t.head->whole);
+  BOOST_TEST(t.bytes == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_client_pauses_the_handler) {
   const auto box = make();
   box->begin_stream(200, {});
