@@ -88,11 +88,21 @@ BOOST_AUTO_TEST_SUITE(recorded_traces,
                       *boost::unit_test::precondition(shoal::sim::traces_hold))
 
 const std::uint64_t of_jobs[] = {
-  0xc882470a0ea5d580, 0x34136d25c6c44213, 0x928bbb031acd0692,
-  0xfc3e86988452acfb, 0xc1903ed718eae6be, 0x57396459e0f00cd7,
-  0xea411587ab94ab13, 0x206b9d1682642404, 0x4d2b36bbd86759a9,
-  0xb714eafdb587664f, 0x165ec8b1c791f8f0, 0xaf1a5e5ce336439d,
-  0x7bed5c3a5b2d89f1, 0x0ff2aa263728f7a9, 0xec03e74800ea9450,
+  0x63d91006d2d4070f,
+  0x34136d25c6c44213,
+  0x928bbb031acd0692,
+  0xfc3e86988452acfb,
+  0xc1903ed718eae6be,
+  0x57396459e0f00cd7,
+  0xea411587ab94ab13,
+  0x206b9d1682642404,
+  0x84eb778a58304421,
+  0xb714eafdb587664f,
+  0x165ec8b1c791f8f0,
+  0x6d6f1288e787bb17,
+  0x7bed5c3a5b2d89f1,
+  0x7e90449ed6e7020e,
+  0xec03e74800ea9450,
   0x63edcdd831704bb0,
 };
 

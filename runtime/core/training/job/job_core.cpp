@@ -207,7 +207,7 @@ void job_core::take_effect() {
   copies_.resume(duty_, d, seals_.all(), out_);
   if (d.stop)
     stop_step_ = d.version.step + 1;
-  reports_.tell_again(duty_, seals_.all(), out_);
+  reports_.tell_again(duty_, seals_.all(), members_, out_);
   if (d.known)
     reports_.publish(duty_, d.record, {}, now_, out_);
   rounds_.keep_newest(duty_, d, known_, out_);

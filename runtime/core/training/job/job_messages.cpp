@@ -88,9 +88,10 @@ void job_core::take(const peer_id&, const eval_result& m) {
 }
 
 void job_core::log_eval(const eval_result& r) {
-  if (last_eval_.version == r.version && last_eval_.header.job != 0)
+  if (!reports_.keep(r))
     return;
-  last_eval_ = r;
+  if (age(r.version) > age(last_eval_.version))
+    last_eval_ = r;
   if (r.tokens > 0)
     act(job_action::eval_known{r});
 }

@@ -139,17 +139,59 @@ BOOST_AUTO_TEST_CASE(the_reporter_sends_again_what_a_sealer_lacks) {
   seals[peer(1)].last = committed(80);
   seals[peer(2)].last = committed(80);
   job_actions out;
-  r.reports.tell_again(r.d, seals, out);
+  r.reports.tell_again(r.d, seals, {peer(1), peer(2)}, out);
   BOOST_TEST(out.size() == step_reports::records_told_min);
   seals[peer(2)].last = committed(10);
   out.clear();
-  r.reports.tell_again(r.d, seals, out);
+  r.reports.tell_again(r.d, seals, {peer(1), peer(2)}, out);
   BOOST_TEST(out.size() == 70u);
   out.clear();
   reporter other(0, 2);
   (void)other.publish(committed(1));
-  other.reports.tell_again(other.d, seals, out);
+  other.reports.tell_again(other.d, seals, {peer(1), peer(2)}, out);
   BOOST_TEST(out.empty());
+}
+
+/// A machine that came back lacked them for ever.
+BOOST_AUTO_TEST_CASE(held_out_losses_are_sent_again_with_their_steps) {
+  reporter r(0, 1);
+  const auto evaluated = [&r](std::uint64_t step, epoch made = 2) {
+    return eval_result{r.d.header, {step, made}, 0.5, 9};
+  };
+  for (std::uint64_t step = 1; step <= 9; ++step) {
+    (void)r.publish(committed(step));
+    if (step % 4 == 0)
+      BOOST_TEST(r.reports.keep(evaluated(step)));
+  }
+  BOOST_TEST(!r.reports.keep(evaluated(8)));
+  const auto told = [](const job_actions& out) {
+    std::vector<std::pair<peer_id, std::uint64_t>> of;
+    for (const act::send& a : all<act::send>(out))
+      if (const auto* const e = std::get_if<eval_result>(&a.message))
+        of.emplace_back(a.to, e->version.step);
+    return of;
+  };
+  using losses = std::vector<std::pair<peer_id, std::uint64_t>>;
+  job_actions out;
+  r.reports.answer(r.d, peer(2), {r.d.header, {4, 2}}, out);
+  BOOST_TEST(out.size() == 6u);
+  BOOST_TEST((told(out) == losses{{peer(2), 8}}));
+  std::map<peer_id, seal> seals;
+  seals[peer(1)].last = committed(9);
+  seals[peer(2)].last = committed(3);
+  out.clear();
+  r.reports.tell_again(r.d, seals, {peer(1), peer(2), peer(3)}, out);
+  BOOST_TEST(
+    (told(out)
+     == losses{{peer(2), 4}, {peer(3), 4}, {peer(2), 8}, {peer(3), 8}}));
+  // Those of steps that are given up are not.
+  resume_decision to;
+  to.version = {6, 2};
+  to.last = to.top = 9;
+  (void)r.resume(to, 10);
+  out.clear();
+  r.reports.answer(r.d, peer(2), {r.d.header, {1, 2}}, out);
+  BOOST_TEST((told(out) == losses{{peer(2), 4}}));
 }
 
 BOOST_AUTO_TEST_CASE(the_records_kept_are_bounded) {

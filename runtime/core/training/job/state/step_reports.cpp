@@ -13,6 +13,7 @@ std::uint64_t step_reports::top() const noexcept {
 
 void step_reports::tell_again(const duty& d,
                               const std::map<peer_id, seal>& seals,
+                              const std::vector<peer_id>& members,
                               job_actions& out) const {
   const seal* teller = &seals.begin()->second;
   const seal* oldest = teller;
@@ -32,10 +33,27 @@ void step_reports::tell_again(const duty& d,
     return;
   // Peers that do not seal may lack the newest, too.
   const std::size_t newest = std::min(records_.size(), records_told_min);
-  for (std::size_t i = 0; i < records_.size(); ++i)
-    if (i + newest >= records_.size()
-        || records_[i].version.step > oldest->last.version.step)
-      out.emplace_back(job_action::committed{records_[i], true, d.header});
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    if (i + newest < records_.size()
+        && records_[i].version.step <= oldest->last.version.step)
+      continue;
+    out.emplace_back(job_action::committed{records_[i], true, d.header});
+    if (const eval_result* const r = eval_of(records_[i]))
+      send_to(members, d.self, *r, out);
+  }
+}
+
+bool step_reports::keep(const eval_result& r) {
+  if (!evals_.try_emplace(age(r.version), r).second)
+    return false;
+  if (evals_.size() > records_kept_max)
+    evals_.erase(evals_.begin());
+  return true;
+}
+
+const eval_result* step_reports::eval_of(const step_record& r) const {
+  const auto at = evals_.find(age(r.version));
+  return at == evals_.end() ? nullptr : &at->second;
 }
 
 void step_reports::resume(const duty& d, const resume_decision& to,
@@ -60,6 +78,8 @@ void step_reports::resume(const duty& d, const resume_decision& to,
     out.emplace_back(job_action::went_back{last, kept});
   std::erase_if(records_,
                 [&](const step_record& r) { return r.version.step > kept; });
+  std::erase_if(evals_,
+                [&](const auto& e) { return e.second.version.step > kept; });
   last_ = {};
   last_.version = reported_ = {kept, tell ? to.version.made : d.header.since};
 }
@@ -160,10 +180,14 @@ void step_reports::repeat(const duty& d, nanoseconds now, job_actions& out) {
 
 void step_reports::answer(const duty& d, const peer_id& from,
                           const records_wanted& m, job_actions& out) const {
-  for (const step_record& r : records_)
-    if (age(r.version) > age(m.after))
-      out.emplace_back(
-        job_action::send{from, progress{d.header, r, 0, 0, {}, 0}});
+  for (const step_record& r : records_) {
+    if (age(r.version) <= age(m.after))
+      continue;
+    out.emplace_back(
+      job_action::send{from, progress{d.header, r, 0, 0, {}, 0}});
+    if (const eval_result* const e = eval_of(r))
+      out.emplace_back(job_action::send{from, *e});
+  }
 }
 
 } // namespace shoal::core

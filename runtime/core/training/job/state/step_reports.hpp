@@ -4,7 +4,8 @@
 // A peer that was away for a while, or that joins, hears of a new step before
 // the steps between. The report of the new step waits until other peers have
 // sent those, or until some were asked in vain. Only the report waits: the step
-// counts as committed at once, and the reporter broadcasts it at once.
+// counts as committed at once, and the reporter broadcasts it at once. With a step
+// that is sent again goes its held-out loss, if it was evaluated.
 //
 // J-3: each step is reported exactly once, in order; after a loss the reports
 //      go back once, and say to where.
@@ -48,11 +49,14 @@ public:
   /// @param interval steps between checkpoints; 0: none are made
   void resume(const duty& d, const resume_decision& to, std::uint64_t interval,
               job_actions& out);
-  /// Some sealer may have missed steps. The reporter sends them again or, if it
-  /// has missed some itself, the first peer that has not.
+  /// Some sealer may have missed steps. The reporter sends them again, to all
+  /// `members`, or, if it has missed some itself, the first peer that has not.
   /// @pre d.place, and one seal at least
   void tell_again(const duty& d, const std::map<peer_id, seal>& seals,
-                  job_actions& out) const;
+                  const std::vector<peer_id>& members, job_actions& out) const;
+
+  /// Keeps the held-out loss of a step. @returns whether it is news
+  bool keep(const eval_result& r);
 
   /// Answers a peer that misses steps.
   void answer(const duty& d, const peer_id& from, const records_wanted& m,
@@ -71,6 +75,7 @@ public:
 
 private:
   void remember(const step_record& r);
+  [[nodiscard]] const eval_result* eval_of(const step_record& r) const;
   void report(const step_record& r, const progress& measured, job_actions& out);
   [[nodiscard]] std::optional<peer_id> next_to_ask(const duty& d) const;
   void ask(const duty& d, nanoseconds now, job_actions& out);
@@ -79,6 +84,8 @@ private:
   state_version reported_; ///< the newest reported here
   std::uint64_t top_ = 0;
   std::vector<step_record> records_;
+  /// Held-out losses, by age of their steps.
+  std::map<std::pair<epoch, std::uint64_t>, eval_result> evals_;
   /// Known but not reported yet, by age: some steps before them were missed.
   std::map<std::pair<epoch, std::uint64_t>, std::pair<step_record, progress>>
     ahead_;
