@@ -121,6 +121,7 @@ BOOST_AUTO_TEST_CASE(head_has_no_body) {
   client.send("HEAD /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const auto e = handler->next();
   e->begin_stream(200, {});
+  e->write("");
   BOOST_TEST(client.read(true).status == 200u);
   e->write("x");
   e->end();
