@@ -174,6 +174,7 @@ runtime::http_write completion::event(const openai::completion_choice& news) {
   const std::string bytes = writer_->event(news, used_, last_event());
   told_ = told_ || !bytes.empty();
   sent_ = sent_ || told_;
+  sent_events_ = sent_events_ || !bytes.empty();
   return exchange_->write(bytes);
 }
 

@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -57,6 +58,8 @@ public:
   /// Sends something that clients ignore, if it is a stream of events: one that
   /// waits long would be cut off on its way.
   void keep_alive();
+  /// Whether events have been sent since this was asked last.
+  bool has_sent() noexcept { return std::exchange(sent_events_, false); }
 
   /// Another version of the model goes on with it from the start, if the client has
   /// got nothing of the answer, also not before. @returns false: it has
@@ -151,6 +154,7 @@ private:
   bool sent_ = false;        ///< something, of a stream
   bool told_ = false;        ///< the client has got some of the answer
   bool told_beginning_ = false;
+  bool sent_events_ = false; ///< see has_sent()
   unsigned status_ = 200;
 };
 

@@ -277,7 +277,6 @@ private:
     counted_.generated(r.model->entry().id, e.tokens.size());
     if (!e.tokens.empty() && r.first_token_after == 0)
       r.first_token_after = steady_now() - r.came;
-    r.news_at = steady_now();
     if (e.end != core::stream_end::none)
       requests_.stream_ended(e.stream);
     const bool pooled = r.asks[s.choice].pooled != core::pooling::none;
@@ -286,7 +285,10 @@ private:
     if (pooled)
       return on_pooled(s, e);
     using outcome = completion::outcome;
-    switch (r.answer->take(s.choice, e.tokens, e.end, e.scored)) {
+    const outcome what = r.answer->take(s.choice, e.tokens, e.end, e.scored);
+    if (r.answer->has_sent())
+      r.news_at = steady_now();
+    switch (what) {
     case outcome::goes_on:
       break;
     case outcome::pause:

@@ -198,6 +198,7 @@ void answer_box::close() {
       return;
     wake_ = nullptr;
     next_ = {};
+    stream_head_ = {};
     if (std::exchange(counted_waiting_, false))
       --open_->waiting;
     leave_stream();

@@ -110,11 +110,12 @@ export async function* resumed(path, body, signal, onCut = () => {}) {
       failure = error;
     }
     signal?.throwIfAborted();
+    // Of a model that still trains, another version may answer: 410, or an event.
+    const anew = failure.message.includes('without Last-Event-ID');
+    if (anew) last = null;
     // Refusals stand, except of a node that starts or has too much to do.
     const passes = failure instanceof TypeError || failure.status === 429
-                   || failure.status === 503;
-    // Of a model that still trains, another version may answer.
-    if (failure.message.includes('without Last-Event-ID')) last = null;
+                   || failure.status === 503 || anew;
     since ||= Date.now();
     if (!passes || Date.now() - since > PATIENCE_MS) throw failure;
     onCut(true);

@@ -44,7 +44,9 @@ void step_reports::tell_again(const duty& d,
 }
 
 bool step_reports::keep(const eval_result& r) {
-  if (!evals_.try_emplace(age(r.version), r).second)
+  const bool full = evals_.size() >= records_kept_max;
+  if ((full && age(r.version) < evals_.begin()->first)
+      || !evals_.try_emplace(age(r.version), r).second)
     return false;
   if (evals_.size() > records_kept_max)
     evals_.erase(evals_.begin());
