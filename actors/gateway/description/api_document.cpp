@@ -157,6 +157,8 @@ json responses(const api_operation& o) {
   errors.insert(errors.end(), o.errors.begin(), o.errors.end());
   if (!o.body.empty())
     errors.insert(errors.end(), {400, 413, 415, 429});
+  if (o.continues)
+    errors.push_back(410);
   if (!parameters_of(o.path).empty())
     errors.push_back(404);
   std::ranges::sort(errors);

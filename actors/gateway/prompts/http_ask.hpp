@@ -1,4 +1,9 @@
 // actors/gateway/prompts/http_ask.hpp -- what is asked of a gateway over HTTP.
+//
+// gateway_door sends it from the server's thread; whoever has it must answer its
+// exchange. One that is dropped is answered with 500.
+//
+// Threads: any, one at a time. Errors: none.
 #pragma once
 
 #include "runtime/http/http_exchange.hpp"
