@@ -116,6 +116,7 @@ const json& pattern() {
     {"name", ""},
     {"state", ""},
     {"waiting?", ""},
+    {"revoked_by?", ""},
     {"beacons",
      {{"strange", 0u}, {"strange_last_minute", 0u}, {"strange_age_ms", 0u}}},
     {"peers", json::array({peer})},

@@ -273,6 +273,8 @@ status_input node::impl::now() const {
     in.refusing_disks = refusing_disks_;
     in.serving = serving_;
   }
+  if (in.phase == cl::phase::waiting)
+    in.revoked_by = known_->accuser();
   std::tie(in.view, in.plan) = wiring_->view_and_plan();
   known_nodes::summary known = known_->all(in.unix_ms);
   in.versions = std::move(known.versions);

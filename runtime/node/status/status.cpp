@@ -532,6 +532,11 @@ const json_table<status_input>& status_table() {
      [](s v) { return json(phase_name(v.phase)); }},
     {"waiting", "text, optional", "", "why it has no quorum, and what to do",
      [](s v) { return v.waiting.empty() ? left_out() : json(v.waiting); }},
+    {"revoked_by", "text, optional", "",
+     "while there is no quorum: who said when that the node was revoked",
+     [](s v) {
+       return v.revoked_by.empty() ? left_out() : json(v.revoked_by);
+     }},
     {"cluster", "text, optional", "", "name of the shoal",
      [](s v) { return v.view ? json(v.view->cluster) : left_out(); }},
     {"peers", "list of objects", "", "members of the view", peers_json,

@@ -30,6 +30,8 @@ struct status_input {
   core::cluster::phase phase = core::cluster::phase::created;
   std::vector<core::peer_id> reachable;
   std::string waiting; ///< why there is no quorum, and what to do
+  /// As known_nodes::accuser(), while there is no quorum.
+  std::string revoked_by;
   /// Program versions of this node and of those in contact; others' are
   /// unknown.
   std::map<core::peer_id, std::string> versions;
