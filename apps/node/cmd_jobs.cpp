@@ -17,6 +17,7 @@
 #include "runtime/core/view.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/jobs/run_config.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
 
 #include <algorithm>
 #include <array>
@@ -350,6 +351,14 @@ int run_recover(const recover_options& o) {
 
 namespace {
 
+/// The name of a job, of what a node said of it; empty: it said none.
+std::string name_in(const json& about) {
+  const auto name = about.find("name");
+  return name != about.end() && name->is_string() ? core::shown(
+           name->get_ref<const std::string&>(), runtime::codec::name_bytes_max)
+                                                  : std::string();
+}
+
 /// The folder of --out, which belongs to the job from now on; none without
 /// --out.
 model::result<std::unique_ptr<out_folder>>
@@ -371,7 +380,8 @@ folder_for(const attach_options& o, const std::string& job,
   const bool known = told != about.end() && told->is_string()
                      && core::from_hex(told->get<std::string>(), text);
   const bool again = (*folder)->has_job();
-  auto claimed = (*folder)->claim(known ? core::to_hex(text) : "");
+  auto claimed =
+    (*folder)->claim(known ? core::to_hex(text) : "", name_in(about));
   if (claimed)
     claimed = (*folder)->keep(job, command_line("attach " + job, o.at), true);
   if (!claimed)

@@ -2,7 +2,8 @@
 //
 // The name is job.name of its run, else that of the folder of its results,
 // since the user chose that to distinguish runs; a job without a folder is
-// named after its run file. Two jobs that run at the same time never have the
+// named after its run file. A resumed run keeps the name that it had, unless
+// job.name has changed. Two jobs that run at the same time never have the
 // same name.
 //
 // Threads: any. Errors: none.

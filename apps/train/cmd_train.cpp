@@ -247,7 +247,8 @@ private:
       });
     if (auto idle = check_jobs(); !idle)
       return idle;
-    core::job_entry entry = make_entry(run_, name_of_job());
+    const std::string name = name_of_job();
+    core::job_entry entry = make_entry(run_, name);
     if (resumed_)
       out_->say("notice", resumed_text(resumed_->from()));
     const std::string where =
@@ -255,7 +256,7 @@ private:
     if (auto put = data_.put(*client_, entry, where); !put)
       return put;
     if (folder_)
-      if (auto claimed = folder_->claim(digest); !claimed)
+      if (auto claimed = folder_->claim(digest, name); !claimed)
         return claimed;
     if (client_->submit(entry, job_, [this] { return !interrupts_.seen(); }))
       return failure{client_->text()};
@@ -334,8 +335,10 @@ private:
 
   std::string name_of_job() const {
     const bool folder = o_.resume || !o_.detach;
-    const std::string wanted =
-      job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file});
+    std::string wanted = resumed_ ? resumed_->name(run_) : std::string();
+    if (wanted.empty())
+      wanted = job_name(
+        {run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file});
     std::string name = unique_job_name(wanted, running_);
     if (name != wanted)
       out_->say("notice", served_.contains(wanted)

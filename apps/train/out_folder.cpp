@@ -452,7 +452,7 @@ status out_folder::check_text(const std::string& text) const {
                  + new_run};
 }
 
-status out_folder::claim(const std::string& text) {
+status out_folder::claim(const std::string& text, const std::string& name) {
   if (auto here = place(); !here)
     return here.why();
   if (moves_)
@@ -470,6 +470,8 @@ status out_folder::claim(const std::string& text) {
     record_.folder =
       request_.what == purpose::attach ? std::string() : this_folder();
   }
+  if (!name.empty())
+    record_.name = name;
   claimed_ = true;
   return write();
 }

@@ -85,7 +85,8 @@ public:
   /// Moves the old folder aside if requested, and makes this one the run's,
   /// unless it only gets a model.
   /// @param text  as above; empty: unknown
-  model::status claim(const std::string& text);
+  /// @param name  of the job; empty: the one that is recorded
+  model::status claim(const std::string& text, const std::string& name = {});
 
   /// From now on the folder stays, and also belongs to this job.
   /// @param watch  command that watches the job meanwhile, for others that want

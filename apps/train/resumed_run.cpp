@@ -11,9 +11,11 @@
 #include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "apps/transfer/model_upload.hpp" // check_model
+#include "runtime/core/text/shown.hpp"
 #include "runtime/model/files/checksums.hpp"
 #include "runtime/model/files/safetensors.hpp" // no_weights
 #include "runtime/model/hf/hf_directory.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
 
 namespace shoal::apps {
 
@@ -149,6 +151,12 @@ resumed_run::load(const run_options& given) const {
     return config.why();
   run->model.vocab_size = config->vocab_size; // from the tokenizer beside it
   return run;
+}
+
+std::string resumed_run::name(const runtime::run_config& run) const {
+  return record_ && run.job_name == record_->run.job_name
+           ? core::shown(record_->name, runtime::codec::name_bytes_max)
+           : std::string();
 }
 
 model::status resumed_run::check_models(const model::watch& told) const {

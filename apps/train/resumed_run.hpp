@@ -36,6 +36,9 @@ public:
   /// The resolved run. A failure is a usage error: a key, a flag, a path.
   model::result<runtime::run_config> load(const run_options& given) const;
 
+  /// The name that its job got, unless `run` asks for another; empty: unknown.
+  std::string name(const runtime::run_config& run) const;
+
   /// Fails if the checkpoint is damaged, or if the model in the folder, which the run
   /// replaces, has been changed by others.
   model::status check_models(const model::watch& told) const;

@@ -5,6 +5,7 @@
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
 
 #include <algorithm>
 #include <array>
@@ -49,6 +50,8 @@ std::string to_json(const run_record& record) {
   all["steps_max"] = record.steps_max;
   if (!record.folder.empty())
     all["folder"] = record.folder;
+  if (!record.name.empty())
+    all["name"] = record.name;
   if (record.open)
     all["open"] = true;
   all["run"] = model::parse_json<json>(runtime::to_json(record.run));
@@ -98,6 +101,12 @@ parse_record(std::string_view text, std::string_view where) {
       || folder.get_ref<const std::string&>().size() > record_folder_bytes_max)
     return wrong("folder");
   out.folder = folder.get<std::string>();
+  const json& called = all.value("name", json(""));
+  if (!called.is_string()
+      || called.get_ref<const std::string&>().size()
+           > runtime::codec::name_bytes_max)
+    return wrong("name");
+  out.name = called.get<std::string>();
   const json& open = all.value("open", json(false));
   if (!open.is_boolean() || (open.get<bool>() && out.jobs.empty()))
     return wrong("open");

@@ -43,6 +43,9 @@ struct run_record {
   /// The base of the run's relative paths: the working directory of the command
   /// that began it.
   std::string folder = {};
+  /// Of its newest job, which a resumed run keeps wherever the folder lies; empty:
+  /// written by an older version.
+  std::string name = {};
   /// The last job may have gone on: it went to peers, and the folder does not have
   /// its end.
   bool open = false;

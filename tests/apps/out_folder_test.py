@@ -308,6 +308,11 @@ class OutFolder(World):
         self.succeed(*fetch)
         again = self.start(*go_on)
         again.wait_line(lambda line: "resuming from fetched" in line)
+        again.wait_line(lambda line: line.startswith("step "))
+        # It was named like the folder, or like any run of its run file.
+        jobs = json.loads(self.succeed("jobs", "--json", "--name", "one"))
+        self.assertEqual([j["name"] for j in jobs if j["state"] == "running"],
+                         ["tiny"])
         again.end(signal.SIGTERM)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 

@@ -92,12 +92,14 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   for (int i = 0; i < 1005; ++i) // more than it keeps
     r.add("00000000000" + std::to_string(10000 + i));
   r.add("0000000000011004");
+  r.name = "run-2";
   const std::string json = to_json(r);
   const auto again = apps::parse_record(json, "run.json");
   BOOST_REQUIRE_MESSAGE(again, (again ? "" : again.message()));
   BOOST_TEST(to_json(*again) == json);
   BOOST_TEST(again->jobs.size() == apps::record_jobs_max);
   BOOST_TEST(again->has("0000000000011004"));
+  BOOST_TEST(again->name == "run-2");
   BOOST_TEST(!again->has("0000000000010004"));
 }
 
@@ -120,6 +122,10 @@ BOOST_AUTO_TEST_CASE(a_value_that_no_record_holds_is_named) {
   BOOST_TEST(holds(refused("\"text\":\"\"", "\"text\":7"), "'text'"));
   BOOST_TEST(holds(refused(":1000,\"run\"", ":-1,\"run\""), "'steps_max'"));
   BOOST_TEST(holds(refused(":1000,\"run\"", ":9,\"run\""), "'steps_max'"));
+  BOOST_TEST(holds(refused(",\"run\"", ",\"name\":7,\"run\""), "'name'"));
+  BOOST_TEST(holds(
+    refused(",\"run\"", ",\"name\":\"" + std::string(300, 'n') + "\",\"run\""),
+    "'name'"));
   BOOST_TEST(holds(refused("\"seq_len\"", "\"seq_lem\""), "seq_lem"));
   BOOST_TEST(holds(refused("\"run\":{", "\"ran\":{"), "'run'"));
   for (const char* text : {"", "[]", "{", "{\"format\":\"shoal-run-1\"}"})
@@ -360,8 +366,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_may_go_on_elsewhere_is_not_doubled_unasked) {
   o.out = w.top / "out";
   o.resume = true;
   const auto asked = [&] { return apps::resumed_run::may_go_alone(o); };
-  BOOST_TEST(asked()
-             == apps::exit_done); // a node is named: it is refused
+  BOOST_TEST(asked() == apps::exit_done); // a node is named: it is refused
   o.at.data_dir.clear();
   const char* const before = std::getenv("XDG_DATA_HOME");
   const std::string old = before ? before : "";
@@ -419,10 +424,11 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_by_what_may_change) {
     BOOST_TEST(bool((*folder)->check_text(text_a)));
     BOOST_TEST(
       holds((*folder)->check_text(text_b).message(), "its files have changed"));
-    BOOST_TEST(bool((*folder)->claim(text_a)));
+    BOOST_TEST(bool((*folder)->claim(text_a, "run-2")));
     BOOST_TEST(bool((*folder)->keep(job_b)));
   }
   const auto found = apps::read_record(w.top / "out");
+  BOOST_TEST(found->name == "run-2");
   BOOST_TEST(found->run.steps == 400);
   BOOST_TEST(found->steps_max == 1000);
   BOOST_TEST(found->has(job_a));
