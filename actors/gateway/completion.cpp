@@ -2,12 +2,14 @@
 #include "actors/gateway/completion.hpp"
 
 #include "runtime/core/text/utf8.hpp"
+#include "runtime/files/bytes_hash.hpp"
 #include "runtime/openai/rules/call_rule.hpp" // special_marks
 
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace shoal::actors {
@@ -40,6 +42,12 @@ void append(openai::answer_parser::piece& to,
   to.reasoning += more.reasoning;
   to.content += more.content;
   append(to.calls, std::move(more.calls));
+}
+
+/// The seed of an answer's ids of calls: a chat has many turns with one seed, and no
+/// id twice.
+std::uint64_t seed_of_ids(const completion_prompt& p, std::uint64_t seed) {
+  return runtime::hash_of(std::as_bytes(std::span(p.ids)), seed);
 }
 
 } // namespace
@@ -82,7 +90,7 @@ void completion::make_choices() {
       if (places)
         c.places.emplace(*places);
       if (chat_)
-        c.parser.emplace(format_, seed_ + i);
+        c.parser.emplace(format_, seed_of_ids(p, seed_ + i));
       if (request_.echo)
         c.all = p.text;
     }

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds gateway_tick_every{1};
 constexpr std::size_t waiting_requests_max = 256;
 constexpr std::chrono::seconds files_again_after{1};
 /// A stream of events is kept alive by them. Longer than a model may be without peers
-/// (served_model::unplaced_lasts_after): that is told by the answer's status.
+/// (served_model::lasts_after): that is told by the answer's status.
 constexpr core::nanoseconds news_every = 15'000'000'000;
 
 } // namespace
@@ -113,7 +113,7 @@ private:
     if (place == m.plan->jobs.end())
       return;
     if (const std::uint64_t time = model->set_place(*place, quorum_))
-      delayed_send(this, served_model::unplaced_lasts_after,
+      delayed_send(this, served_model::lasts_after,
                    later{[this, model, time] { on_unplaced(*model, time); }});
     for (const auto& v : model->versions())
       apply(*v, v->streams.place(model->places(*place, v->is, quorum_),
@@ -158,17 +158,32 @@ private:
 
   void fetch_text(const std::shared_ptr<served_model>& model) {
     const auto all = members();
-    model->fetch_text(node_, {all.begin(), all.end()}, post_, [this, model] {
-      if (!models_.contains(model->entry().id))
-        return;
-      if (!model->text()) {
-        delayed_send(this, files_again_after,
-                     later{[this, model] { fetch_text(model); }});
-        return;
-      }
-      for (const auto& go_on : std::exchange(model->waiting, {}))
-        go_on();
-    });
+    const bool first = !model->textless;
+    model->fetch_text(
+      node_, {all.begin(), all.end()}, post_, [this, model, first] {
+        if (!models_.contains(model->entry().id))
+          return;
+        if (!model->text()) {
+          delayed_send(this, files_again_after,
+                       later{[this, model] { fetch_text(model); }});
+          if (first)
+            delayed_send(this, served_model::lasts_after,
+                         later{[this, model] { on_textless(*model); }});
+          return;
+        }
+        for (const auto& go_on : std::exchange(model->waiting, {}))
+          go_on();
+      });
+  }
+
+  /// Requests do not wait any longer for its tokenizer.
+  void on_textless(served_model& model) {
+    if (!model.textless || !models_.contains(model.entry().id))
+      return;
+    model.textless->lasts = true;
+    note(model, "requests to this node are refused: " + textless_text(model));
+    for (const auto& go_on : std::exchange(model.waiting, {}))
+      go_on();
   }
 
   std::set<core::peer_id> members() const { return members_of(*view_); }
@@ -457,8 +472,8 @@ private:
       return start(x, std::move(*asked), model);
     if (model->text())
       return prepare_prompt(m); // they have come meanwhile
-    if (model->unplaced && model->unplaced->lasts)
-      return turn_away(*x, model->name(), unplaced_error(*model));
+    if (const auto why = why_refused(*model))
+      return turn_away(*x, model->name(), *why);
     if (model->waiting.size() >= waiting_requests_max)
       return turn_away(*x, model->name(),
                        openai::rate_limited("the model is being loaded", 1));

@@ -16,7 +16,7 @@
 // Errors: answers to clients. A request that came before its model's tokenizer
 // waits for that. While no peers have room for a model, or those that run it are out
 // of reach and no quorum can replace them, requests without a token so far wait for
-// some seconds (served_model::unplaced_lasts_after) and get 503 then; answers that
+// some seconds (served_model::lasts_after) and get 503 then; answers that
 // have begun wait until it can go on.
 #pragma once
 

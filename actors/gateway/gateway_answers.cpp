@@ -17,8 +17,15 @@ namespace shoal::actors {
 
 namespace {
 
+openai::api_error
+waits_error(const served_model& model, const std::string& why) {
+  constexpr unsigned again_after_s = 10; // peers seldom come back sooner
+  return openai::unavailable("the model \"" + model.name() + "\" waits: " + why,
+                             again_after_s);
+}
+
 bool is_ready(const served_model& m) {
-  return !m.unplaced && m.current()->streams.ready() > 0;
+  return m.text() && !m.unplaced && m.current()->streams.ready() > 0;
 }
 
 openai::model_card card_of(const served_model& m) {
@@ -50,6 +57,15 @@ void answer_model(runtime::http_exchange& x, const served_models& models) {
   x.respond(openai::model_not_found(name.value_or(x.request().path)));
 }
 
+openai::api_error why_not_ready(const served_model& model) {
+  if (model.unplaced)
+    return unplaced_error(model);
+  if (const auto why = why_refused(model))
+    return *why;
+  return openai::unavailable(
+    "the model \"" + model.name() + "\" is being loaded", 1);
+}
+
 void answer_ready(runtime::http_exchange& x, const served_models& models) {
   if (models.empty()) {
     x.respond(openai::unavailable("no model is served", 1));
@@ -57,10 +73,7 @@ void answer_ready(runtime::http_exchange& x, const served_models& models) {
   }
   for (const auto& [id, model] : models)
     if (!is_ready(*model)) {
-      x.respond(model->unplaced
-                  ? unplaced_error(*model)
-                  : openai::unavailable(
-                    "the model \"" + model->name() + "\" is being loaded", 1));
+      x.respond(why_not_ready(*model));
       return;
     }
   x.respond_json("{\"status\":\"ready\"}");
@@ -210,10 +223,20 @@ notice_of(const std::string& text, std::uint64_t number, core::epoch view) {
 }
 
 openai::api_error unplaced_error(const served_model& model) {
-  constexpr unsigned again_after_s = 10; // peers seldom come back sooner
-  return openai::unavailable("the model \"" + model.name()
-                               + "\" waits: " + model.unplaced->why,
-                             again_after_s);
+  return waits_error(model, model.unplaced->why);
+}
+
+std::string textless_text(const served_model& model) {
+  return "this node cannot get the files of the tokenizer: "
+         + model.textless->why;
+}
+
+std::optional<openai::api_error> why_refused(const served_model& model) {
+  if (model.unplaced && model.unplaced->lasts)
+    return unplaced_error(model);
+  if (model.textless && model.textless->lasts)
+    return waits_error(model, textless_text(model));
+  return std::nullopt;
 }
 
 std::optional<openai::api_error>
@@ -223,8 +246,8 @@ why_not_begun(const core::view& v, const served_model& model,
   if (entry != nullptr && core::is_draining(*entry))
     return openai::unavailable(
       "the model \"" + model.name() + "\" is about to end", 1);
-  if (model.unplaced && model.unplaced->lasts)
-    return unplaced_error(model);
+  if (const auto why = why_refused(model))
+    return why;
   if (!request.account)
     return std::nullopt;
   std::uint64_t tokens = 0;

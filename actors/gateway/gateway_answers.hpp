@@ -43,6 +43,10 @@ notice_of(const std::string& text, std::uint64_t number, core::epoch view);
 
 /// What clients are told of a model that is unplaced. @pre model.unplaced
 openai::api_error unplaced_error(const served_model& model);
+/// That and why a model's tokenizer is not here. @pre model.textless
+std::string textless_text(const served_model& model);
+/// Why requests for a model do not wait until it can answer.
+std::optional<openai::api_error> why_refused(const served_model& model);
 
 /// Takes the prompts of a request from what its key may use. @returns why it is not
 /// begun: for that, or since no request for the model is begun any more

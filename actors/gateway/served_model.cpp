@@ -177,8 +177,10 @@ void served_model::fetch_text(runtime::context& node,
   set.texts.push_back(entry_.origin);
   auto then = [this, node = &node, post,
                done = std::move(done)](std::error_code error) {
-    if (error)
+    if (error) {
+      why_textless(error.message());
       return done();
+    }
     const auto out = std::make_shared<model_text>();
     node->disk().submit(
       [out, manifest = entry_.origin, node,
@@ -191,8 +193,11 @@ void served_model::fetch_text(runtime::context& node,
       [this, out, post, done] {
         post([this, out, done] {
           // What came may have gone again to make room on the disk.
-          if (!out->whole && ++text_tries_ < text_tries_max)
+          if (!out->whole && ++text_tries_ < text_tries_max) {
+            why_textless("they were removed again, to make room on the disk");
             return done();
+          }
+          textless.reset();
           prompt_ =
             std::make_shared<prompt_model>(prompt_model{name(), config(), out});
           done();
@@ -203,6 +208,12 @@ void served_model::fetch_text(runtime::context& node,
             [post, then](std::error_code error) {
               post([then, error] { then(error); });
             });
+}
+
+void served_model::why_textless(std::string why) {
+  if (!textless)
+    textless.emplace();
+  textless->why = std::move(why);
 }
 
 } // namespace shoal::actors

@@ -126,7 +126,7 @@ public:
   ends_of(const openai::generation_options& asked) const;
 
   /// Fetches and reads the files of its text; `done` runs by `post` each time that
-  /// it has ended, with success if text() is set.
+  /// it has ended, with success if text() is set, else textless is.
   void fetch_text(runtime::context& node, std::vector<core::peer_id> holders,
                   const poster& post, std::function<void()> done);
 
@@ -135,10 +135,10 @@ public:
   struct unplaced_time {
     std::uint64_t number = 0; ///< which such time
     std::string why;
-    bool lasts = false; ///< it has lasted unplaced_lasts_after
+    bool lasts = false; ///< it has lasted lasts_after
   };
   /// From then on requests are refused; a new plan after a death takes less.
-  static constexpr std::chrono::seconds unplaced_lasts_after{10};
+  static constexpr std::chrono::seconds lasts_after{10};
   std::optional<unplaced_time> unplaced;
   /// Takes the place in a view. @returns the number of a time that begins, or 0
   std::uint64_t
@@ -148,10 +148,19 @@ public:
   places(const core::assignment& a, const core::model_version& version,
          const runtime::quorum_changed& quorum) const;
 
+  /// Since the files of its text could not be had, until they are here.
+  struct textless_time {
+    std::string why;    ///< of the last try
+    bool lasts = false; ///< it has lasted lasts_after
+  };
+  std::optional<textless_time> textless;
+
   std::vector<std::function<void()>> waiting; ///< for text()
   pipeline_scaler scaler;
 
 private:
+  void why_textless(std::string why);
+
   core::job_entry entry_;
   std::shared_ptr<const prompt_model> prompt_;
   std::vector<std::shared_ptr<served_version>> versions_;

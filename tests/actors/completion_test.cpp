@@ -285,29 +285,57 @@ BOOST_AUTO_TEST_CASE(a_special_token_that_is_told_counts_in_offsets) {
   BOOST_TEST(a.got(R"("text_offset":[0,5])"));
 }
 
+namespace {
+
+/// The answer to a chat with tools, whose calls are written as Hermes models do.
+answer answer_with_calls(bool several,
+                         std::vector<core::token_id> prompt = {1, 2, 3}) {
+  auto chat = openai::parse_chat(
+    std::string(R"({"messages":[{"role":"user","content":"a"}],"tools":)"
+                R"([{"type":"function","function":{"name":"f"}}],)"
+                R"("parallel_tool_calls":)")
+    + (several ? "true}" : "false}"));
+  BOOST_REQUIRE(std::holds_alternative<openai::chat_request>(chat));
+  actors::text_request asked;
+  asked.writer = make_writer(std::get<openai::chat_request>(chat));
+  asked.options = std::get<openai::chat_request>(std::move(chat));
+  asked.options.max_tokens = 1000;
+  asked.chat = true;
+  asked.how.seed = 7;
+  asked.format.calls = openai::call_format::hermes;
+  asked.prompts = {{std::move(prompt), ""}};
+  return {std::move(asked), std::make_shared<const model::tokenizer>()};
+}
+
+std::string call_of(const std::string& name) {
+  return R"(<tool_call>{"name": ")" + name
+         + R"(", "arguments": {}}</tool_call>)";
+}
+
+} // namespace
+
+/// Each turn of a chat with one seed had the same ids.
+BOOST_AUTO_TEST_CASE(ids_of_calls_differ_from_turn_to_turn) {
+  std::vector<std::string> ids;
+  for (const core::token_id last : {3, 4, 3}) {
+    answer a = answer_with_calls(true, {1, 2, last});
+    for (const char c : call_of("f"))
+      a.take(c);
+    a.is.take(0, {{0, 0, {}}}, core::stream_end::stop);
+    const std::string& got = a.exchange->got;
+    const auto at = got.find("\"call_");
+    BOOST_REQUIRE(at != std::string::npos);
+    ids.push_back(got.substr(at + 1, got.find('"', at + 1) - at - 1));
+  }
+  BOOST_TEST(ids[0] != ids[1]);
+  BOOST_TEST(ids[0] == ids[2]);
+}
+
 BOOST_AUTO_TEST_CASE(the_first_call_ends_the_text_if_asked_for) {
   for (const bool several : {true, false}) {
-    auto chat = openai::parse_chat(
-      std::string(R"({"messages":[{"role":"user","content":"a"}],"tools":)"
-                  R"([{"type":"function","function":{"name":"f"}}],)"
-                  R"("parallel_tool_calls":)")
-      + (several ? "true}" : "false}"));
-    BOOST_REQUIRE(std::holds_alternative<openai::chat_request>(chat));
-    actors::text_request asked;
-    asked.writer = make_writer(std::get<openai::chat_request>(chat));
-    asked.options = std::get<openai::chat_request>(std::move(chat));
-    asked.options.max_tokens = 1000;
-    asked.chat = true;
-    asked.format.calls = openai::call_format::hermes;
-    asked.prompts = {{{1, 2, 3}, ""}};
-    answer a(std::move(asked), std::make_shared<const model::tokenizer>());
-    std::string text;
-    std::size_t first = 0;
-    for (const char* name : {"first", "second"}) {
-      text += std::string(R"(<tool_call>{"name": ")") + name
-              + R"(", "arguments": {}}</tool_call>)";
-      first = first == 0 ? text.size() : first;
-    }
+    answer a = answer_with_calls(several);
+    const std::string text = call_of("first") + call_of("second");
+    const std::size_t first = call_of("first").size();
     for (std::size_t i = 0; i != text.size() && (several || i != first); ++i) {
       BOOST_TEST(!a.got("finish_reason"));
       a.take(text[i]);

@@ -100,7 +100,8 @@ struct no_log final : runtime::job_log {
   }
 };
 
-/// A disk from which a file has gone when it is read first.
+/// A disk from which a file has gone when it is read first, and one that has to be
+/// fetched.
 struct losing_store final : test::small_store {
   using small_store::small_store;
   std::shared_ptr<const runtime::blob>
@@ -110,7 +111,10 @@ struct losing_store final : test::small_store {
     error = std::make_error_code(std::errc::no_such_file_or_directory);
     return nullptr;
   }
-  std::set<core::blob_digest> lost;
+  bool contains(const core::blob_digest& d) const override {
+    return !away.contains(d) && small_store::contains(d);
+  }
+  std::set<core::blob_digest> lost, away;
 };
 
 /// A node with a model that is served by a pipeline on itself.
@@ -161,6 +165,8 @@ struct world final : test::still_context {
     e.kind = core::job_kind::serve;
     e.run_json = runtime::to_json(served);
     e.origin = top.files[0].digest;
+    if (disk_full)
+      store->away.insert(files.files.front().digest);
     entry = e;
     see_view();
   }
@@ -243,6 +249,13 @@ struct world final : test::still_context {
   runtime::store& blobs() override { return *store; }
   runtime::job_log& log() override { return log_; }
   std::filesystem::path data_dir() const override { return home.path; }
+  void fetch_blob(const core::blob_digest& d, std::vector<core::peer_id>,
+                  std::function<void(std::error_code)> done) override {
+    if (!disk_full)
+      store->away.erase(d);
+    done(disk_full ? std::make_error_code(std::errc::no_space_on_device)
+                   : std::error_code());
+  }
   std::shared_ptr<const core::view> view() const override { return view_; }
   std::shared_ptr<const core::plan> plan() const override { return plan_; }
   using still_context::say;
@@ -251,6 +264,7 @@ struct world final : test::still_context {
     sent.push_back(std::move(m));
   }
 
+  bool disk_full = false; ///< for files that are not here when a model is seen
   test::folder home;
   std::unique_ptr<losing_store> store =
     std::make_unique<losing_store>(home.path / "blobs");

@@ -226,6 +226,38 @@ BOOST_AUTO_TEST_CASE(a_tokenizer_that_has_gone_again_is_fetched_again) {
   BOOST_TEST(w.requests().size() == 1u);
 }
 
+/// They waited for ever at a node whose disk had no room for the tokenizer.
+BOOST_AUTO_TEST_CASE(no_request_waits_long_for_a_tokenizer) {
+  world w(false, false);
+  w.disk_full = true;
+  w.see_model(false);
+  const auto begin = [&w] {
+    const auto out = w.ask(http_question::completion, body("ab"));
+    w.prompts_.run_one();
+    w.settle();
+    return out;
+  };
+  const auto refused = [](const client& c) {
+    return c.status == 503
+           && c.got.find("\\\"tiny\\\" waits: this node cannot get the files "
+                         "of the tokenizer: No space left")
+                != std::string::npos;
+  };
+  const auto soon = begin();
+  w.pass(served_model::lasts_after - std::chrono::seconds(1));
+  BOOST_TEST(soon->status == 0u, soon->got);
+  w.pass(std::chrono::seconds(1));
+  w.prompts_.run_one();
+  w.settle();
+  BOOST_TEST(refused(*soon), soon->got);
+  BOOST_TEST(refused(*begin()));
+  BOOST_TEST(refused(*w.ask(http_question::ready, "")));
+  w.disk_full = false;
+  w.pass(std::chrono::seconds(1));
+  begin();
+  BOOST_TEST(w.requests().size() == 1u);
+}
+
 /// A node that was started again, and has yet to be a member.
 BOOST_AUTO_TEST_CASE(a_node_that_has_no_quorum_yet_says_so) {
   world w(false, false);
@@ -275,7 +307,7 @@ BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_model_that_fits_nowhere) {
   BOOST_TEST(at_once->status == 0u);
   w.sent.clear();
   w.see_view(); // it was only a new plan
-  w.pass(served_model::unplaced_lasts_after);
+  w.pass(served_model::lasts_after);
   BOOST_TEST(at_once->status == 0u);
   BOOST_TEST(!streamed->ended);
   BOOST_REQUIRE(w.requests().size() == 3u);
@@ -284,7 +316,7 @@ BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_model_that_fits_nowhere) {
 
   w.see_view(why);
   const auto soon = begin(whole), soon_streamed = begin(body("ab"));
-  w.pass(served_model::unplaced_lasts_after - std::chrono::seconds(1));
+  w.pass(served_model::lasts_after - std::chrono::seconds(1));
   w.see_view(why + " of one peer more");
   BOOST_TEST(soon->status == 0u);
   w.pass(std::chrono::seconds(1));
@@ -335,13 +367,13 @@ BOOST_AUTO_TEST_CASE(no_new_request_waits_for_a_quorum) {
   BOOST_TEST(refused(*w.ask(http_question::ready, "")));
   const auto soon = begin();
   w.see_quorum("", {me, other});
-  w.pass(served_model::unplaced_lasts_after);
+  w.pass(served_model::lasts_after);
   BOOST_TEST(soon->status == 0u); // it goes on
   BOOST_TEST(w.ask(http_question::ready, "")->status == 200u);
 
   w.see_quorum(why, {other});
   const auto late = begin();
-  w.pass(served_model::unplaced_lasts_after - std::chrono::seconds(1));
+  w.pass(served_model::lasts_after - std::chrono::seconds(1));
   BOOST_TEST(late->status == 0u);
   w.pass(std::chrono::seconds(1));
   BOOST_TEST(refused(*late));
