@@ -75,15 +75,16 @@ private:
   enum class kind { none, thinking, text, call };
 
   void take(const completion_choice& news) {
+    const auto [continued, begun] = openai::calls_of(news);
+    for (const openai::tool_call& c : continued)
+      add(kind::call, c.arguments);
     add(kind::thinking, news.reasoning);
     add(kind::text, news.text);
-    for (const openai::tool_call& c : news.calls) {
-      if (open_ != kind::call || !c.name.empty()) {
-        close();
-        call_id_ = c.id;
-        call_name_ = c.name;
-        open(kind::call);
-      }
+    for (const openai::tool_call& c : begun) {
+      close();
+      call_id_ = c.id;
+      call_name_ = c.name;
+      open(kind::call);
       add(kind::call, c.arguments);
     }
     if (news.finish == finish_reason::none)

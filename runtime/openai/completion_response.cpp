@@ -187,6 +187,14 @@ json to_json(const model_card& m) {
 
 } // namespace
 
+calls_of_chunk calls_of(const completion_choice& chunk) {
+  const std::span all = chunk.calls;
+  const auto begun = std::ranges::find_if(
+    all, [](const tool_call& c) { return !c.name.empty(); });
+  const auto continued = std::size_t(begun - all.begin());
+  return {all.first(continued), all.subspan(continued)};
+}
+
 json token_list(const logprobs& l) {
   const auto entry = [](const listed_token& token, std::optional<float> p) {
     json out{{"token", name_of(token)},

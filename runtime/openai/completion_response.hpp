@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +92,13 @@ struct completion_choice {
   std::optional<std::vector<std::int32_t>> token_ids;
   std::vector<float> embedding = {}; ///< of a request for one: all there is
 };
+
+/// The calls of a chunk. The first ones, without a name, go on with the call of the
+/// chunk before, so they precede its text; the others follow it.
+struct calls_of_chunk {
+  std::span<const tool_call> continued, begun;
+};
+calls_of_chunk calls_of(const completion_choice& chunk);
 
 struct usage {
   std::uint64_t prompt_tokens = 0;

@@ -70,6 +70,9 @@ private:
   const char* status() const { return cut_ ? "incomplete" : "completed"; }
 
   void take(const completion_choice& news) {
+    const auto [continued, begun] = calls_of(news);
+    for (const tool_call& c : continued)
+      add_arguments(c.arguments);
     if (!news.reasoning.empty()) {
       open(kind::reasoning);
       text_ += news.reasoning;
@@ -89,16 +92,11 @@ private:
     }
     if (!news.calls.empty() || !news.reasoning.empty())
       untold_ = json::array(); // they were the tokens of these
-    for (const tool_call& c : news.calls) {
-      if (open_ != kind::call || !c.name.empty()) {
-        close("completed");
-        call_ = {c.id, c.name};
-        open(kind::call);
-      }
-      text_ += c.arguments;
-      if (!c.arguments.empty())
-        tell_item("response.function_call_arguments.delta",
-                  {{"delta", c.arguments}});
+    for (const tool_call& c : begun) {
+      close("completed");
+      call_ = {c.id, c.name};
+      open(kind::call);
+      add_arguments(c.arguments);
     }
     if (news.finish == finish_reason::none)
       return;
@@ -106,6 +104,13 @@ private:
     if (open_ == kind::none)
       open(kind::message); // an empty one
     close(status());
+  }
+
+  /// To the call that is open.
+  void add_arguments(const std::string& more) {
+    text_ += more;
+    if (!more.empty())
+      tell_item("response.function_call_arguments.delta", {{"delta", more}});
   }
 
   /// Parts of a character, and what may begin a call, wait for the text that they

@@ -261,6 +261,32 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_blocks) {
   BOOST_TEST(message["stop_reason"] == "tool_use");
 }
 
+/// The text ended the call too early, whose last part began another one.
+BOOST_AUTO_TEST_CASE(a_call_that_goes_on_precedes_the_text_of_its_event) {
+  const auto writer = make_writer(good(with("")));
+  writer->set_head({"7", 5, "m", {}});
+  completion_choice first, both;
+  first.calls = {{0, "call_a", "f", R"({"x":)"}};
+  both.calls = {{0, "", "", "1}"}, {1, "call_b", "g", "{}"}};
+  both.text = "Then";
+  both.finish = finish_reason::tool_calls;
+  std::string all = writer->event(first, {}, {});
+  all += writer->event(both, {}, {});
+  all += writer->end({}, {});
+  std::string told;
+  for (const json& event : events(all).all)
+    if (event["type"] == "content_block_start")
+      told += event["content_block"]["type"].get<std::string>() + " ";
+    else if (event["type"] == "content_block_delta")
+      told += event["delta"].dump() + " ";
+  BOOST_TEST(
+    told
+    == R"(tool_use {"type":"input_json_delta","partial_json":"{\"x\":"} )"
+       R"({"type":"input_json_delta","partial_json":"1}"} )"
+       R"(text {"type":"text_delta","text":"Then"} )"
+       R"(tool_use {"type":"input_json_delta","partial_json":"{}"} )");
+}
+
 BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
   const auto ended = [](finish_reason why, const std::string& by) {
     const auto writer = make_writer(good(with("")));

@@ -268,6 +268,26 @@ BOOST_AUTO_TEST_CASE(an_answer_becomes_items) {
   BOOST_TEST(parsed_json(at_once->whole({all}, used)) == response);
 }
 
+/// The text ended the call too early, whose last part began another one.
+BOOST_AUTO_TEST_CASE(a_call_that_goes_on_precedes_the_text_of_its_event) {
+  const auto writer = make_writer(good(with(R"("stream":true)")));
+  writer->set_head({"7", 5, "m", {}});
+  completion_choice first, both;
+  first.calls = {{0, "call_a", "f", R"({"x":)"}};
+  both.calls = {{0, "", "", "1}"}, {1, "call_b", "g", "{}"}};
+  both.text = "Then";
+  both.finish = finish_reason::tool_calls;
+  std::string all = writer->event(first, {}, {});
+  all += writer->event(both, {}, {});
+  all += writer->end({}, {});
+  const events told(all);
+  const json& output = told.all.back()["response"]["output"];
+  BOOST_REQUIRE(output.size() == 3u);
+  BOOST_TEST(output[0]["arguments"] == R"({"x":1})");
+  BOOST_TEST(output[1]["content"][0]["text"] == "Then");
+  BOOST_TEST(output[2]["call_id"] == "call_b");
+}
+
 BOOST_AUTO_TEST_CASE(an_end_has_its_reason) {
   const usage used{3, 9, std::nullopt, 0};
   for (const bool cut : {false, true}) {
