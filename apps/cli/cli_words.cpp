@@ -170,6 +170,28 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
   return {};
 }
 
+/// Of a word such as "-f": that there are no such options, and those that may be
+/// meant, if they are few; empty: it is no such word.
+static std::string
+letter_option(const std::string& word, const std::string& command,
+              const std::vector<std::string>& options) {
+  constexpr std::size_t meant_max = 3;
+  if (word.size() != 2 || word[0] != '-'
+      || std::isalpha(static_cast<unsigned char>(word[1])) == 0)
+    return {};
+  std::size_t count = 0;
+  std::string meant;
+  for (const std::string& option : options)
+    if (option[0] == word[1] && option.find('.') == std::string::npos) {
+      meant += (meant.empty() ? "did you mean '--" : " or '--") + option + "'";
+      ++count;
+    }
+  return "`" + command + "` has no option " + word + ": only -h is one letter; "
+         + (count == 0 || count > meant_max
+              ? "`" + command + " --help` lists all"
+              : meant + "?");
+}
+
 std::string stray_word(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining(true);
   const auto chosen = app.get_subcommands();
@@ -180,6 +202,9 @@ std::string stray_word(const CLI::App& app) {
   const auto options = options_of(command);
   const auto meant = std::ranges::find_if(
     left, [&](const std::string& word) { return has(options, word); });
+  if (std::string why = letter_option(left.front(), name, options);
+      !why.empty())
+    return why;
   if (meant == left.end())
     return "`" + name + "` takes no '" + core::shown(left.front()) + "'; `"
            + name + " --help` lists what it takes";

@@ -5,6 +5,7 @@
 #include "apps/common/json_documents.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/remote/status_text.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/common/thread_team.hpp"
 #include "runtime/control/client.hpp"
@@ -125,9 +126,16 @@ finding check_node(const node_address& at) {
   if (!status)
     return {"note", "the node at " + client.where() + ": " + status.message()};
   const json& s = *status;
-  return {"ok", "node " + s["name"].get<std::string>() + " at " + client.where()
-                  + ": epoch " + std::to_string(s["epoch"].get<std::uint64_t>())
-                  + ", " + core::count_text(s["peers"].size(), "peer")};
+  const std::string node = "node " + s["name"].get<std::string>() + " at "
+                           + client.where() + ": epoch "
+                           + std::to_string(s["epoch"].get<std::uint64_t>())
+                           + ", " + core::count_text(s["peers"].size(), "peer");
+  if (const std::string why = no_quorum_text(s); !why.empty())
+    return {"note", node + "; " + why};
+  if (const auto away = unreachable_of(s); !away.empty())
+    return {"note", node + "; cannot reach " + core::listed(away)
+                      + ": see `shoal status`"};
+  return {"ok", node};
 }
 
 std::vector<finding> check_environment(const doctor_options& o) {

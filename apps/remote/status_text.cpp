@@ -228,7 +228,7 @@ static const char* state_of(const json& job) {
   return job["ending"].get<bool>() ? "ending" : text(job, "state");
 }
 
-static std::vector<std::string> unreachable_of(const json& status) {
+std::vector<std::string> unreachable_of(const json& status) {
   std::vector<std::string> out;
   for (const json& p : status["peers"])
     if (text_of(p, "state") == "unreachable")

@@ -8,11 +8,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shoal::apps {
 
 /// Why the node waits for a quorum, and what to do; empty: it does not wait.
 std::string no_quorum_text(const status_json& status);
+
+/// "NAME (ID)" of the peers with which the node has no contact.
+std::vector<std::string> unreachable_of(const status_json& status);
 
 /// "host:port" at which clients reach the node that was asked by HTTP: if it
 /// listens at all addresses, one of its machine. Empty: it answers none.

@@ -85,6 +85,9 @@ class Causes(World):
         status = self.succeed("status", "--name", "one").splitlines()
         self.assertRegex(status[1], r"no quorum for view \d+: cannot reach .*two ")
         self.assertIn("shoal recover --force", status[1])
+        told = json.loads(self.succeed("doctor", "--json", "--name", "one"))
+        self.assertTrue(any(f["grade"] == "note" and "no quorum" in f["text"]
+                            and "node one" in f["text"] for f in told), told)
         self.assertIn("waits: no quorum", status[-1])
         said = self.start("train", self.tiny_run(), "--name", "one",
                           "--detach", "--data", self.write_text_files())

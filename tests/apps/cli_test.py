@@ -95,6 +95,9 @@ class Cli(World):
                 (["jobs", "0a1b"], "'0a1b'", "`shoal jobs --help`"),
                 (["jobs", "--rm", "--json"], "'--json' is an option"),
                 (["status", "links"], "'shoal status --links'"),
+                (["logs", "-f"], "option -f: ", "mean '--follow'?"),
+                (["train", "run.toml", "-o", "x"], "'--out' or '--overwrite'?"),
+                (["jobs", "-a"], "option -a: ", "`shoal jobs --help`"),
                 (["jobs", "rm", "0a1b", "--name", "a b"],
                  "'shoal jobs --rm 0a1b'")):
             said = self.refuse(2, *words, names=says)
