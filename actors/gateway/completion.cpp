@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -64,19 +65,33 @@ completion::completion(std::shared_ptr<runtime::http_exchange> exchange,
     bill_(exchange_->request().account) {
   writer_->set_head(head_);
   make_choices();
-  if (!chat_ || !by_ || !by_->file())
-    return;
-  for (const char* mark : openai::special_marks)
-    if (const auto id = by_->file()->id_of(mark))
-      marks_.emplace(*id, mark);
+}
+
+/// Of special tokens those that mark a chat's calls and thoughts; all, if asked for.
+model::token_text::special_text completion::shown_specials() const {
+  if (!by_ || !by_->file())
+    return {};
+  std::map<core::token_id, std::string> marks;
+  if (chat_)
+    for (const char* mark : openai::special_marks)
+      if (const auto id = by_->file()->id_of(mark))
+        marks.emplace(*id, mark);
+  return [by = by_, all = !request_.skip_special, marks](core::token_id id) {
+    if (all && by->file()->is_special(id))
+      return by->file()->decode({&id, 1}, false);
+    const auto at = marks.find(id);
+    return at == marks.end() ? std::string() : at->second;
+  };
 }
 
 void completion::make_choices() {
   used_ = {};
   choices_.clear();
+  const auto specials = shown_specials();
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
     model::token_text text(by_.get(), request_.stop, request_.min_tokens);
+    text.show(specials);
     std::optional<model::token_places> places;
     if (request_.logprobs)
       places.emplace(by_.get(), request_.echo ? openai::characters(p.text) : 0);
@@ -106,15 +121,8 @@ std::string completion::stop_text(const choice& c, bool stopped_before) const {
 
 std::string completion::next_text(choice& c, core::token_id id) {
   const bool stopped = c.text.stopped();
-  std::string out = c.text.push(id);
-  out += stop_text(c, stopped);
-  if (out.empty() && !request_.skip_special && by_ && by_->file()
-      && by_->file()->is_special(id) && !c.text.stopped())
-    return by_->file()->decode({&id, 1}, false);
-  if (const auto at = marks_.find(id);
-      out.empty() && at != marks_.end() && !c.text.stopped())
-    out = at->second; // decoders leave out special tokens
-  return out;
+  const std::string out = c.text.push(id);
+  return out + stop_text(c, stopped);
 }
 
 bool completion::begin() {

@@ -25,7 +25,6 @@
 #include "runtime/openai/answer_parser.hpp"
 #include "runtime/openai/answer_writer.hpp"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,6 +117,7 @@ private:
   };
 
   void make_choices();
+  model::token_text::special_text shown_specials() const;
   bool tell_beginning();
   void add_prompt(std::size_t index, openai::completion_choice& to,
                   const std::vector<core::served_token>& scored);
@@ -143,8 +143,6 @@ private:
   std::shared_ptr<const model::tokenizer> by_;
   std::vector<completion_prompt> prompts_;
   std::vector<choice> choices_;
-  /// Special tokens that mark calls and thoughts, and so have a text here.
-  std::map<core::token_id, std::string> marks_;
   std::size_t left_ = 0; ///< choices that are not over
   openai::usage used_;
   std::uint64_t events_ = 0; ///< or tokens

@@ -285,6 +285,20 @@ BOOST_AUTO_TEST_CASE(a_special_token_that_is_told_counts_in_offsets) {
   BOOST_TEST(a.got(R"("text_offset":[0,5])"));
 }
 
+/// It was told before text that was held back, and had no stop strings.
+BOOST_AUTO_TEST_CASE(a_special_token_that_is_told_is_part_of_the_text) {
+  const std::string shown = R"(, "skip_special_tokens": false, "stop": )";
+  answer held(shown + R"(["ab"])", with_special_token());
+  held.take('a');
+  held.take(256, true);
+  BOOST_TEST(held.got(R"("text":"a<pad>")"), held.exchange->got);
+  answer stopped(shown + R"(["pad>b"], "max_tokens": 9)", with_special_token());
+  stopped.take(256);
+  stopped.take('b');
+  BOOST_TEST(stopped.got(R"("text":"<")"), stopped.exchange->got);
+  BOOST_TEST(stopped.got(R"("finish_reason":"stop")"));
+}
+
 namespace {
 
 /// The answer to a chat with tools, whose calls are written as Hermes models do.

@@ -18,12 +18,17 @@ void token_text::after(std::span<const token_id> prompt) {
       (void)text_.push(id);
 }
 
+std::string token_text::decoded(token_id id) {
+  std::string out = text_.push(id);
+  return out.empty() && special_ ? special_(id) : out;
+}
+
 std::string token_text::push(token_id id) {
   if (least_ > 0) {
     --least_;
-    return text_.push(id);
+    return decoded(id);
   }
-  return release(text_.push(id), false);
+  return release(decoded(id), false);
 }
 
 std::string token_text::finish() {

@@ -8,8 +8,10 @@
 
 #include "runtime/model/text/tokenizer.hpp"
 
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::model {
@@ -26,6 +28,10 @@ public:
   token_text(const tokenizer* by, std::vector<std::string> stop,
              std::size_t least = 0);
 
+  /// The text of a token that the decoder leaves out; "": it has none.
+  using special_text = std::function<std::string(token_id)>;
+  /// Such tokens have a text here. Before the first push().
+  void show(special_text special) { special_ = std::move(special); }
   /// Takes the tokens before, on which the text of the first token may depend.
   /// @pre nothing was pushed
   void after(std::span<const token_id> prompt);
@@ -39,10 +45,12 @@ public:
   const std::string& stopped_by() const noexcept { return stopped_by_; }
 
 private:
+  std::string decoded(token_id id);
   std::string release(const std::string& piece, bool last);
 
   text_decoder text_;
-  bool joins_prompt_; ///< texts of tokens depend on the tokens before
+  special_text special_; ///< may be empty
+  bool joins_prompt_;    ///< texts of tokens depend on the tokens before
   std::vector<std::string> stop_;
   std::string held_;  ///< text that may be the start of a stop string
   std::size_t least_; ///< tokens to come before stop strings count
