@@ -64,8 +64,6 @@ struct chat_request : generation_options {
   static constexpr std::uint32_t logprobs_max = 20;
 
   conversation asked;
-  /// Else as many tokens as the model's context has room for.
-  bool max_tokens_given = false;
   bool tools_allowed = false; ///< there are tools, and they may be called
   wanted_calls calls;
 };

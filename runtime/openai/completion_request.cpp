@@ -133,6 +133,7 @@ parse_completion(std::string_view body, const completion_limits& limits) {
   request.max_tokens = completion_request::max_tokens_default;
   fields in(std::get<json>(object), limits.told);
   request.prompts = read_prompts(in, "prompt", limits);
+  request.max_tokens_given = in.find("max_tokens") != nullptr;
   in.integer("max_tokens", 0, limits.tokens_max, request.max_tokens);
   read_options(in, limits, request);
   read_best_of(in, limits, request);

@@ -111,6 +111,7 @@ parse_embeddings(std::string_view body, const embedding_limits& limits) {
     return *wrong;
   fields in(std::get<json>(object), limits.told);
   embedding_request request;
+  request.max_tokens_given = true; // none
   in.text("model", limits.name_bytes_max, request.model);
   if (in.find("messages") && !in.find("input"))
     in.wrong("messages", "is not supported: give input",

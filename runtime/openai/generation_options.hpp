@@ -35,7 +35,9 @@ struct request_limits {
 
 struct generation_options {
   std::string model;            ///< "": not given
-  std::uint32_t max_tokens = 0; ///< 0 only with echo
+  std::uint32_t max_tokens = 0; ///< 0 only with echo, and of embeddings
+  /// Else there may be as many, or fewer, as the model's context has room for.
+  bool max_tokens_given = false;
 
   /// Nothing: the model's default, else 1, 1, 0 (all), 0, 1.
   std::optional<float> temperature;        ///< 0 .. 2; 0 = greedy

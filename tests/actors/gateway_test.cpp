@@ -226,6 +226,29 @@ BOOST_AUTO_TEST_CASE(a_tokenizer_that_has_gone_again_is_fetched_again) {
   BOOST_TEST(w.requests().size() == 1u);
 }
 
+/// It was refused, as max_tokens is 16 by default.
+BOOST_AUTO_TEST_CASE(an_answer_may_have_what_is_left_of_the_context) {
+  constexpr std::size_t context = 1 << 16;
+  world w;
+  const auto begin = [&w](std::size_t prompt, const std::string& more) {
+    const auto out = w.ask(http_question::completion,
+                           R"({"model":"tiny","prompt":")"
+                             + std::string(prompt, 'a') + '"' + more + '}');
+    w.prompts_.run_one();
+    w.settle();
+    return out;
+  };
+  begin(context - 3, "");
+  BOOST_REQUIRE(w.requests().size() == 1u);
+  BOOST_TEST(w.requests()[0].tokens_max == 3u);
+  const auto none_left = begin(context, "");
+  BOOST_TEST(none_left->status == 400u);
+  BOOST_TEST(none_left->got.find("max_tokens") == std::string::npos);
+  const auto given = begin(context - 3, R"(,"max_tokens":4)");
+  BOOST_TEST(given->status == 400u);
+  BOOST_TEST(given->got.find("max_tokens is 4") != std::string::npos);
+}
+
 /// They waited for ever at a node whose disk had no room for the tokenizer.
 BOOST_AUTO_TEST_CASE(no_request_waits_long_for_a_tokenizer) {
   world w(false, false);

@@ -139,7 +139,11 @@ constexpr std::string_view prompts_ref =
 
 constexpr field_doc of_completion[] = {
   {"prompt", "a text, token ids, or several of these", prompts_ref},
-  {"max_tokens", "most tokens of the answer; 0 only with echo", {}, "16"},
+  {"max_tokens",
+   "most tokens of the answer; 0 only with echo. By default 16, or what is "
+   "left of the context",
+   {},
+   "16"},
   {"best_of", "answers that are made, of which the n likeliest are told"},
   {"logprobs",
    "tell how probable each token was, and this number of others in its place"},

@@ -19,9 +19,10 @@ using openai::api_error;
 using openai::invalid_request;
 
 std::optional<api_error>
-too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
+too_long(std::size_t prompt_tokens, const openai::generation_options& asked,
          const prompt_model& model, const char* prompt_field) {
-  const std::uint64_t all = prompt_tokens + max_tokens;
+  const std::uint64_t all =
+    prompt_tokens + (asked.max_tokens_given ? asked.max_tokens : 1);
   const std::uint64_t context = model.config.context;
   if (all <= context)
     return std::nullopt;
@@ -30,8 +31,9 @@ too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
   return invalid_request(
     std::string(field) + ": the prompt has "
       + core::count_text(prompt_tokens, "token")
-      + (max_tokens == 0 ? std::string()
-                         : ", and max_tokens is " + std::to_string(max_tokens))
+      + (asked.max_tokens_given && asked.max_tokens > 0
+           ? ", and max_tokens is " + std::to_string(asked.max_tokens)
+           : std::string())
       + "; the model's context has " + std::to_string(context),
     field, "context_length_exceeded");
 }
@@ -62,7 +64,7 @@ bool truncate(std::vector<core::token_id>& ids,
 } // namespace
 
 std::variant<std::vector<completion_prompt>, api_error>
-prompts_of(const openai::completion_request& asked, const prompt_model& model,
+prompts_of(openai::completion_request& asked, const prompt_model& model,
            bool add_special) {
   using token_ids = std::vector<openai::token_id>;
   std::vector<completion_prompt> out;
@@ -104,9 +106,13 @@ prompts_of(const openai::completion_request& asked, const prompt_model& model,
                                + " tokens; it has "
                                + std::to_string(to.ids.size()),
                              "echo");
-    if (auto wrong = too_long(to.ids.size(), asked.max_tokens, model, "prompt"))
+    if (auto wrong = too_long(to.ids.size(), asked, model, "prompt"))
       return *std::move(wrong);
   }
+  if (!asked.max_tokens_given)
+    for (const completion_prompt& p : out)
+      asked.max_tokens = std::uint32_t(std::min<std::uint64_t>(
+        asked.max_tokens, model.config.context - p.ids.size()));
   return out;
 }
 
@@ -215,8 +221,7 @@ prompt_of(openai::chat_request& asked, const prompt_model& model,
     asked.max_tokens = std::uint32_t(std::min<std::uint64_t>(
       model.config.context - tokens,
       model.text->defaults.max_tokens.value_or(UINT32_MAX)));
-  if (auto wrong =
-        too_long(tokens, std::max(1u, asked.max_tokens), model, "messages"))
+  if (auto wrong = too_long(tokens, asked, model, "messages"))
     return *std::move(wrong);
   return out;
 }

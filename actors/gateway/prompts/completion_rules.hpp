@@ -28,9 +28,10 @@ struct completion_prompt {
 };
 
 /// The prompts as tokens. @pre the model's text is there
+/// Makes max_tokens smaller where it was not given and the context has less room.
 /// @param add_special  whether texts get the tokens that a text begins or ends with
 std::variant<std::vector<completion_prompt>, openai::api_error>
-prompts_of(const openai::completion_request& asked, const prompt_model& model,
+prompts_of(openai::completion_request& asked, const prompt_model& model,
            bool add_special = true);
 
 /// A conversation as the model's template writes it.
@@ -55,10 +56,11 @@ std::variant<chat_prompt, openai::api_error>
 prompt_of(openai::chat_request& asked, const prompt_model& model,
           const std::tm& now);
 
-/// Whether a prompt and max_tokens fit into the model's context.
+/// Whether a prompt fits into the model's context, with max_tokens if that was given,
+/// else with one token.
 /// @param prompt_field  the name of the field that has the prompt
 std::optional<openai::api_error>
-too_long(std::size_t prompt_tokens, std::uint64_t max_tokens,
+too_long(std::size_t prompt_tokens, const openai::generation_options& asked,
          const prompt_model& model, const char* prompt_field);
 
 /// How tokens are drawn, but for the seed: as asked, else as the model's files
