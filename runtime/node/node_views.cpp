@@ -76,6 +76,8 @@ void node::impl::reached(const std::string& address,
 }
 
 void node::impl::stepped(cl::phase p, std::vector<core::peer_id> reachable) {
+  if (p == cl::phase::member && !in_quorum())
+    known_->refute(); // a quorum is in contact with it
   std::string waits;
   {
     std::lock_guard lock(mutex_);
@@ -101,6 +103,8 @@ void node::impl::adopting(const core::view* before,
                           const std::shared_ptr<const core::view>& now,
                           bool member) {
   known_->adopted(before, now, unix_ms());
+  if (member)
+    known_->refute();
   say_if(known_->namesake(self_));
   clients_->adopting(*now);
   recent_.add(core::shown(

@@ -171,6 +171,11 @@ void known_nodes::revoked_by(const std::string& address, std::int64_t now_ms) {
              + " said at " + core::utc_text(now_ms);
 }
 
+void known_nodes::refute() {
+  std::lock_guard lock(mutex_);
+  accuser_.clear();
+}
+
 known_nodes::line
 known_nodes::plans_otherwise(const std::string& address, const std::string& why,
                              std::int64_t now_ms) {

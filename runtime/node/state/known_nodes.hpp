@@ -78,6 +78,8 @@ public:
                        std::int64_t now_ms);
   /// The statement of one peer, which may itself have been revoked.
   void revoked_by(const std::string& address, std::int64_t now_ms);
+  /// Nobody's statement of that kind counts any more.
+  void refute();
   /// A sender of beacons that has proved nothing: it may name many hosts.
   line strange(const std::string& host, std::int64_t now_ms);
   void counted(const beacon_counts& counts);
@@ -98,8 +100,7 @@ public:
   /// As absent_peers::gone().
   std::vector<core::peer_id> gone(const std::string& name) const;
   /// As absent_peers::names().
-  std::vector<std::string>
-  names(const std::vector<core::peer_id>& peers) const;
+  std::vector<std::string> names(const std::vector<core::peer_id>& peers) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
   std::string unreachable(const core::peer_id& peer, std::int64_t now_ms) const;
 
