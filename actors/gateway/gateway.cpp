@@ -91,8 +91,7 @@ private:
         fail(id, openai::unavailable("the model \"" + model->name()
                                        + "\" is not served any more",
                                      0));
-      for (const auto& go_on : std::exchange(model->waiting, {}))
-        go_on(); // they find no such model
+      answer_waiting(*model); // they find no such model
     }
     for (const auto& [id, model] : std::map(models_))
       place(model, m);
@@ -130,8 +129,7 @@ private:
            return r.model.get() == &model && r.first_token_after == 0;
          }))
       fail(id, unplaced_error(model));
-    for (const auto& go_on : std::exchange(model.waiting, {}))
-      go_on();
+    answer_waiting(model);
   }
 
   void scale(served_model& model) {
@@ -159,29 +157,38 @@ private:
   void fetch_text(const std::shared_ptr<served_model>& model) {
     const auto all = members();
     const bool first = !model->textless;
-    model->fetch_text(
-      node_, {all.begin(), all.end()}, post_, [this, model, first] {
-        if (!models_.contains(model->entry().id))
-          return;
-        if (!model->text()) {
-          delayed_send(this, files_again_after,
-                       later{[this, model] { fetch_text(model); }});
-          if (first)
-            delayed_send(this, served_model::lasts_after,
-                         later{[this, model] { on_textless(*model); }});
-          return;
-        }
-        for (const auto& go_on : std::exchange(model->waiting, {}))
-          go_on();
-      });
+    const bool refused = !first && model->textless->lasts;
+    auto then = [this, model, first, refused] {
+      if (!models_.contains(model->entry().id))
+        return;
+      if (!model->text())
+        return on_textless(model, first);
+      if (refused)
+        note(*model,
+             "requests to this node are answered: its tokenizer is here");
+      answer_waiting(*model);
+    };
+    model->fetch_text(node_, {all.begin(), all.end()}, post_, then);
   }
 
-  /// Requests do not wait any longer for its tokenizer.
-  void on_textless(served_model& model) {
-    if (!model.textless || !models_.contains(model.entry().id))
+  /// @param first it is the first time that the files of its text did not come
+  void on_textless(const std::shared_ptr<served_model>& model, bool first) {
+    auto& none = *model->textless;
+    if (first)
+      delayed_send(this, served_model::lasts_after, later{[model] {
+                     if (model->textless)
+                       model->textless->late = true;
+                   }});
+    delayed_send(this, files_again_after,
+                 later{[this, model] { fetch_text(model); }});
+    if (!none.late || std::exchange(none.lasts, true))
       return;
-    model.textless->lasts = true;
-    note(model, "requests to this node are refused: " + textless_text(model));
+    note(*model, "requests to this node are refused: " + textless_text(*model));
+    answer_waiting(*model);
+  }
+
+  /// Requests for a model that have waited for its text: with it, or with why not.
+  static void answer_waiting(served_model& model) {
     for (const auto& go_on : std::exchange(model.waiting, {}))
       go_on();
   }

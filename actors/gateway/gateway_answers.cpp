@@ -25,7 +25,8 @@ waits_error(const served_model& model, const std::string& why) {
 }
 
 bool is_ready(const served_model& m) {
-  return m.text() && !m.unplaced && m.current()->streams.ready() > 0;
+  return !m.unplaced && !(m.textless && m.textless->lasts)
+         && m.current()->streams.ready() > 0;
 }
 
 openai::model_card card_of(const served_model& m) {

@@ -24,7 +24,8 @@ model_text read_text(const core::blob_digest& manifest, runtime::store& from,
                      const fs::path& folder) {
   model_text out;
   const auto put = put_text_files(manifest, from, data_dir, folder);
-  out.whole = bool(put);
+  if (!put)
+    out.lost = put.message();
   auto loaded = model::tokenizer_for(folder, vocab_size);
   if (loaded)
     out.tokenizer =
@@ -193,8 +194,8 @@ void served_model::fetch_text(runtime::context& node,
       [this, out, post, done] {
         post([this, out, done] {
           // What came may have gone again to make room on the disk.
-          if (!out->whole && ++text_tries_ < text_tries_max) {
-            why_textless("they were removed again, to make room on the disk");
+          if (!out->lost.empty() && ++text_tries_ < text_tries_max) {
+            why_textless(out->lost);
             return done();
           }
           textless.reset();

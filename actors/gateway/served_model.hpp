@@ -151,7 +151,8 @@ public:
   /// Since the files of its text could not be had, until they are here.
   struct textless_time {
     std::string why;    ///< of the last try
-    bool lasts = false; ///< it has lasted lasts_after
+    bool late = false;  ///< lasts_after has passed
+    bool lasts = false; ///< and a try has failed since: requests are refused
   };
   std::optional<textless_time> textless;
 

@@ -19,7 +19,7 @@ namespace shoal::actors {
 struct model_text {
   std::shared_ptr<const model::tokenizer> tokenizer; ///< null: none
   std::string no_text; ///< why there is no tokenizer
-  bool whole = true;   ///< all of its files could be read
+  std::string lost; ///< why not all of its files could be read; "": they could
   std::optional<model::chat_template> chat;
   std::string no_chat; ///< that there is no chat template, and why
   model::generation_defaults defaults;
