@@ -179,7 +179,7 @@ http_answer submit_job(runtime::client& client, const std::string& body,
   if (const std::string why = relative_path(*run); !why.empty())
     return wrong(why);
   const std::string name =
-    job_name({request.name.empty() ? run->job_name : request.name, {}, {}});
+    job_name({{}, request.name.empty() ? run->job_name : request.name, {}, {}});
   if (std::string text; client.status(text) && client.connect())
     return node_is_silent(client);
   const auto job = submit_new_run(

@@ -160,8 +160,8 @@ int run_plan(const plan_options& o) {
   if (!where)
     return exit_usage;
   core::view& v = where->view;
-  const core::assignment plan =
-    planned(v, make_entry(*run, job_name({run->job_name, {}, o.run.run_file})));
+  const core::assignment plan = planned(
+    v, make_entry(*run, job_name({{}, run->job_name, {}, o.run.run_file})));
   if (core::waits(plan))
     return fits_nowhere("the run", plan);
   const planned_run all{

@@ -27,8 +27,8 @@ std::string last_part(const fs::path& folder) {
 } // namespace
 
 std::string job_name(const job_namesake& from) {
-  for (const std::string& name :
-       {from.key, last_part(from.out), from.run_file.stem().string()})
+  for (const std::string& name : {from.kept, from.key, last_part(from.out),
+                                  from.run_file.stem().string()})
     if (!name.empty())
       return core::shown(name, stem_bytes_max);
   return "run";

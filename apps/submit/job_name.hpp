@@ -17,6 +17,7 @@ namespace shoal::apps {
 
 /// Sources of a job's name; the first one that has a value counts.
 struct job_namesake {
+  std::string kept;               ///< of a resumed run; may be empty
   std::string key;                ///< job.name; may be empty
   std::filesystem::path out;      ///< of its results; empty: none
   std::filesystem::path run_file; ///< may be empty

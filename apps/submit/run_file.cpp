@@ -239,8 +239,10 @@ load_run_without_text(const run_options& o, int* code) {
   if (!all)
     return all.why();
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
-  const std::string source =
-    o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : given_by;
+  const std::string source = o.run_file.empty() ? given_by
+                             : o.overrides.empty()
+                               ? o.run_file.string()
+                               : o.run_file.string() + " with " + given_by;
   const std::string path_source = // of errors about the model
     o.overrides.contains("model.path") || o.run_file.empty()
       ? given_by

@@ -11,11 +11,9 @@
 #include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_export.hpp"
 #include "apps/transfer/model_upload.hpp" // check_model
-#include "runtime/core/text/shown.hpp"
 #include "runtime/model/files/checksums.hpp"
 #include "runtime/model/files/safetensors.hpp" // no_weights
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/wire/codec.hpp" // name_bytes_max
 
 namespace shoal::apps {
 
@@ -154,9 +152,8 @@ resumed_run::load(const run_options& given) const {
 }
 
 std::string resumed_run::name(const runtime::run_config& run) const {
-  return record_ && run.job_name == record_->run.job_name
-           ? core::shown(record_->name, runtime::codec::name_bytes_max)
-           : std::string();
+  return record_ && run.job_name == record_->run.job_name ? record_->name
+                                                          : std::string();
 }
 
 model::status resumed_run::check_models(const model::watch& told) const {

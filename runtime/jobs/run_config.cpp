@@ -77,7 +77,7 @@ const std::vector<run_key>& keys() {
      "most text to read, in bytes; more is refused"},
     {"job", "name", &r::job_name, 0, 0,
      "what `shoal jobs` and `shoal attach` call the job (default: the name of "
-     "the folder --out)"},
+     "the folder --out, or that of the run that is resumed)"},
     {"job", "priority", &r::priority, double(core::priority_min),
      double(core::priority_max),
      "jobs of higher priority choose peers and take memory first, also from "

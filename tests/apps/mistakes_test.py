@@ -69,6 +69,14 @@ class Mistakes(World):
                         env=env, names=["options (flags, SHOAL_ variables, "
                                         "configuration file): training.steps"])
 
+    # It named the options alone, and the other key is in the run file.
+    def test_keys_of_a_file_and_an_option_may_contradict(self):
+        said = self.refuse(2, "train", self.tiny_run(), "--data",
+                           self.write_text_files(), "--out", "out",
+                           "--model.path", "base",
+                           names=["model.path and model.", " with options ("])
+        self.assertIn("tiny.toml with options", said)
+
     def test_an_unset_variable_of_a_script_is_no_value(self):
         for option in ("--name", "--data-dir", "--cluster-key"):
             for command in ("node", "status"):
