@@ -104,6 +104,8 @@ private:
       o_.resume ? out_request::purpose::resume : out_request::purpose::new_run;
     request.run = run_;
     request.overwrite = o_.overwrite;
+    if (resumed_)
+      request.step = std::int64_t(resumed_->step());
     auto opened = out_folder::open(std::move(request));
     if (!opened)
       return opened.why();
@@ -335,10 +337,9 @@ private:
 
   std::string name_of_job() const {
     const bool folder = o_.resume || !o_.detach;
-    std::string wanted = resumed_ ? resumed_->name(run_) : std::string();
-    if (wanted.empty())
-      wanted = job_name(
-        {run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file});
+    const std::string wanted =
+      job_name({resumed_ ? resumed_->name(run_) : std::string(), run_.job_name,
+                folder ? o_.out : fs::path(), o_.run.run_file});
     std::string name = unique_job_name(wanted, running_);
     if (name != wanted)
       out_->say("notice", served_.contains(wanted)

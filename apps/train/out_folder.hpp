@@ -51,6 +51,7 @@ struct out_request {
   purpose what = purpose::new_run;
   runtime::run_config run; ///< that writes to the folder
   std::string job;         ///< for attach: its id
+  std::int64_t step = 0;   ///< for resume: that of its newest checkpoint
   bool overwrite = false;  ///< not with resume
 };
 

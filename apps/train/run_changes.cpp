@@ -5,6 +5,7 @@
 #include "runtime/files/json.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace shoal::apps {
@@ -93,6 +94,15 @@ std::string to_text(const std::vector<run_change>& all, change_kind kind) {
   if (count > listed_max)
     out += "; and " + std::to_string(count - listed_max) + " more";
   return out;
+}
+
+bool rate_jumps(const runtime::run_config& run, std::int64_t steps,
+                std::int64_t done) {
+  runtime::run_config with = run;
+  with.steps = steps;
+  const double before = learning_rate(run, done + 1);
+  return std::abs(learning_rate(with, done + 1) - before)
+         > 1e-6 * std::abs(before);
 }
 
 } // namespace shoal::apps

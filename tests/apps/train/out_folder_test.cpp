@@ -408,6 +408,29 @@ BOOST_AUTO_TEST_CASE(a_job_from_which_another_went_on_gets_no_folder_back) {
   BOOST_TEST(!apps::read_record(w.top / "out")->has(job_b));
 }
 
+/// It was said to jump where it had yet to decay.
+BOOST_AUTO_TEST_CASE(a_learning_rate_jumps_only_where_it_decays) {
+  world w;
+  out_request on = request(purpose::resume);
+  on.folder = w.top / "out";
+  on.run.decay_ratio = 0.25;
+  {
+    out_request first = on;
+    first.what = purpose::new_run;
+    const auto folder = w.open(first);
+    BOOST_REQUIRE((*folder)->claim(text_a));
+    BOOST_REQUIRE((*folder)->keep(job_a));
+  }
+  on.run.steps = 1200;
+  for (const std::int64_t step : {500, 900}) {
+    on.step = step;
+    const auto notices = (*w.open(on))->take_notices();
+    BOOST_REQUIRE(notices.size() == 2u);
+    BOOST_TEST(holds(notices[1], "1200, so it jumps now; to") == (step == 900));
+    BOOST_TEST(holds(notices[1], "1200; to keep") == (step == 500));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_run_goes_on_by_what_may_change) {
   world w;
   w.trained();
