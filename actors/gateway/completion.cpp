@@ -91,7 +91,7 @@ void completion::make_choices() {
   for (const completion_prompt& p : prompts_) {
     used_.prompt_tokens += p.ids.size();
     model::token_text text(by_.get(), request_.stop, request_.min_tokens);
-    text.show(specials);
+    text.show(specials, !request_.skip_special);
     std::optional<model::token_places> places;
     if (request_.logprobs)
       places.emplace(by_.get(), request_.echo ? openai::characters(p.text) : 0);

@@ -328,6 +328,19 @@ std::string call_of(const std::string& name) {
 
 } // namespace
 
+/// What marks a call is no text of the answer, unless it was asked for.
+BOOST_AUTO_TEST_CASE(a_mark_of_a_call_has_no_stop_strings) {
+  model::token_text text(nullptr, {"<tool", "ab"});
+  text.show([](core::token_id) { return std::string("<tool_call>"); }, false);
+  BOOST_TEST(text.push(1) == "<tool_call>");
+  BOOST_TEST(!text.stopped());
+  model::token_text searched(nullptr, {"<tool"});
+  searched.show([](core::token_id) { return std::string("<tool_call>"); },
+                true);
+  BOOST_TEST(searched.push(1).empty());
+  BOOST_TEST(searched.stopped());
+}
+
 /// Each turn of a chat with one seed had the same ids.
 BOOST_AUTO_TEST_CASE(ids_of_calls_differ_from_turn_to_turn) {
   std::vector<std::string> ids;

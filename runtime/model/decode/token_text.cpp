@@ -18,17 +18,18 @@ void token_text::after(std::span<const token_id> prompt) {
       (void)text_.push(id);
 }
 
-std::string token_text::decoded(token_id id) {
-  std::string out = text_.push(id);
-  return out.empty() && special_ ? special_(id) : out;
-}
-
 std::string token_text::push(token_id id) {
+  std::string piece = text_.push(id);
+  const std::string special =
+    piece.empty() && special_ ? special_(id) : std::string();
+  piece += special;
   if (least_ > 0) {
     --least_;
-    return decoded(id);
+    return piece;
   }
-  return release(decoded(id), false);
+  if (special.empty() || stops_in_special_ || stopped_)
+    return release(piece, false);
+  return std::exchange(held_, {}) + special;
 }
 
 std::string token_text::finish() {

@@ -31,7 +31,12 @@ public:
   /// The text of a token that the decoder leaves out; "": it has none.
   using special_text = std::function<std::string(token_id)>;
   /// Such tokens have a text here. Before the first push().
-  void show(special_text special) { special_ = std::move(special); }
+  /// @param stops  stop strings are looked for in these texts, too; else no stop
+  /// string has text from both sides of one
+  void show(special_text special, bool stops) {
+    special_ = std::move(special);
+    stops_in_special_ = stops;
+  }
   /// Takes the tokens before, on which the text of the first token may depend.
   /// @pre nothing was pushed
   void after(std::span<const token_id> prompt);
@@ -45,12 +50,12 @@ public:
   const std::string& stopped_by() const noexcept { return stopped_by_; }
 
 private:
-  std::string decoded(token_id id);
   std::string release(const std::string& piece, bool last);
 
   text_decoder text_;
   special_text special_; ///< may be empty
-  bool joins_prompt_;    ///< texts of tokens depend on the tokens before
+  bool stops_in_special_ = true;
+  bool joins_prompt_; ///< texts of tokens depend on the tokens before
   std::vector<std::string> stop_;
   std::string held_;  ///< text that may be the start of a stop string
   std::size_t least_; ///< tokens to come before stop strings count
