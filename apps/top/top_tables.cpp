@@ -166,6 +166,8 @@ cell checkpoint_cell(const json& job, std::int64_t now_ms) {
     return unknown();
   const json& saved = job["checkpoint"];
   const auto step = number(saved, "step");
+  if (text(job, "state") == "done" && step < number(job, "step"))
+    return unknown(); // the node was away when the last one was made
   std::string out = std::to_string(step);
   if (saved.contains("unix_ms") && number(saved, "unix_ms") > 0)
     out += ", "

@@ -151,11 +151,6 @@ json of_last_step(const job_of& j, double job_event::*value) {
            : left_out();
 }
 
-/// Whether such a node has not heard of the checkpoint with which a job was done.
-bool misses_end(const job_of& j, std::uint64_t saved) {
-  return j.is.state == core::job_state::done && saved < j.is.done_step;
-}
-
 json waiting_of(const job_of& j) {
   if (j.place && !j.place->why_waiting().empty())
     return json(j.place->why_waiting());
@@ -249,12 +244,10 @@ const json_table<job_of>& job_table() {
        return json(all.empty() ? 0 : all[0].stages.size());
      }},
     {"checkpoint", "object, optional", "",
-     "the newest checkpoint that this node has heard of; none of a job that is "
-     "done if it has not heard of the last",
+     "the newest checkpoint that this node has heard of: of a job that ended "
+     "while it was away, an older one than its last",
      [](j v) {
-       return v.saved && !misses_end(v, v.saved->step)
-                ? written(checkpoint_table(), *v.saved)
-                : left_out();
+       return v.saved ? written(checkpoint_table(), *v.saved) : left_out();
      },
      texts_of(checkpoint_table())},
     {"roles", "object, optional", "",

@@ -108,6 +108,15 @@ BOOST_AUTO_TEST_CASE(rates_come_from_two_answers) {
     BOOST_TEST(has(page, part), part << " is not in\n" << page);
 }
 
+/// At a node that was away then it was shown as the newest of a job that is done.
+BOOST_AUTO_TEST_CASE(an_older_checkpoint_is_not_that_of_the_end) {
+  choice.view = top_view::all;
+  status["jobs"][0]["state"] = "done";
+  BOOST_TEST(!has(shown(200, 40), "8, 10 s ago"));
+  status["jobs"][0]["checkpoint"]["step"] = 10;
+  BOOST_TEST(has(shown(200, 40), "10, 10 s ago"));
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_a_dash) {
   choice.view = top_view::all;
   const std::string page = shown(200, 40);
