@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -286,15 +285,14 @@ status out_folder::decide_resume() {
     notices_.push_back("changed since the run began: " + told);
   const auto steps = std::ranges::find(all, "training.steps", &run_change::key);
   if (steps != all.end() && request_.run.lr_total_steps < 0)
-    notices_.push_back(
-      "the learning rate decays until the new last step, "
-      + std::to_string(request_.run.steps)
-      + (rate_jumps(found_->run, request_.run.steps, request_.step)
-           ? ", so it jumps now"
-           : "")
-      + "; to keep the old curve add "
-        "--lr_scheduler.total_steps "
-      + steps->before);
+    notices_.push_back("the learning rate decays until the new last step, "
+                       + std::to_string(request_.run.steps)
+                       + (rate_jumps(found_->run, request_.run, request_.step)
+                            ? ", so it jumps now"
+                            : "")
+                       + "; to keep the old curve add "
+                         "--lr_scheduler.total_steps "
+                       + steps->before);
   return done{};
 }
 

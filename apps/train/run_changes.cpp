@@ -96,13 +96,12 @@ std::string to_text(const std::vector<run_change>& all, change_kind kind) {
   return out;
 }
 
-bool rate_jumps(const runtime::run_config& run, std::int64_t steps,
-                std::int64_t done) {
-  runtime::run_config with = run;
-  with.steps = steps;
-  const double before = learning_rate(run, done + 1);
-  return std::abs(learning_rate(with, done + 1) - before)
-         > 1e-6 * std::abs(before);
+bool rate_jumps(const runtime::run_config& before,
+                const runtime::run_config& now, std::int64_t done) {
+  runtime::run_config with = now;
+  with.lr = before.lr;
+  const double rate = learning_rate(before, done + 1);
+  return std::abs(learning_rate(with, done + 1) - rate) > 1e-6 * std::abs(rate);
 }
 
 } // namespace shoal::apps

@@ -48,9 +48,8 @@ changes(const runtime::run_config& before, const runtime::run_config& now);
 /// "training.seed was 0 and is 1; ..." for one kind; empty: there are none.
 std::string to_text(const std::vector<run_change>& all, change_kind kind);
 
-/// Whether the learning rate of the step after `done` differs, if the run has that
-/// many steps instead.
-bool rate_jumps(const runtime::run_config& run, std::int64_t steps,
-                std::int64_t done);
+/// Whether the learning rate of the step after `done` differs, but for optimizer.lr.
+bool rate_jumps(const runtime::run_config& before,
+                const runtime::run_config& now, std::int64_t done);
 
 } // namespace shoal::apps

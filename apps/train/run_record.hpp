@@ -7,7 +7,8 @@
 //
 // Format: {"format": "shoal-run-1", "jobs": ["<16 digits>", ...],
 //          "text": "<SHA-256>" or "", "steps_max": N, "folder": "/...",
-//          "name": "...", "open": true, "run": {...}}; without "folder" it is unknown
+//          "name": "...", "open": true, "run": {...}}; without "folder" it is
+//          unknown
 // Errors: a failure names the file and the mistake. The folder may come from
 //         another user.
 #pragma once
