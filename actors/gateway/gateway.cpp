@@ -163,7 +163,7 @@ private:
         return;
       if (!model->text())
         return on_textless(model, first);
-      if (refused)
+      if (refused && model->text()->tokenizer)
         note(*model,
              "requests to this node are answered: its tokenizer is here");
       answer_waiting(*model);

@@ -141,7 +141,7 @@ constexpr field_doc of_completion[] = {
   {"prompt", "a text, token ids, or several of these", prompts_ref},
   {"max_tokens",
    "most tokens of the answer; 0 only with echo. By default 16, or what is "
-   "left of the context",
+   "left of the context behind the longest prompt",
    {},
    "16"},
   {"best_of", "answers that are made, of which the n likeliest are told"},
