@@ -38,10 +38,10 @@ void add_address(CLI::App& c, node_address& at) {
     ->check(given);
   c.add_option(
      "--cluster-key", at.cluster_key,
-     "file with the key that all peers share; without it a node "
-     "serves this machine only "
+     "file with the key that all peers share "
      "(default: the one that the node keeps from an invite, else your "
-     "own, ~/.config/shoal/cluster.key)")
+     "own, ~/.config/shoal/cluster.key, with which a node serves this machine "
+     "only)")
     ->type_name("FILE")
     ->check(given);
 }

@@ -136,10 +136,7 @@ private:
   std::string attach_line() const {
     return "`" + command_line("attach " + job_text(), at(), out()) + "`";
   }
-  std::string resume_line() const {
-    return "`shoal train " + shell_path(out().string()) + " --resume"
-           + options_text(at()) + "`";
-  }
+  std::string resume_line() const { return resume_text(out(), o_.at, at()); }
   std::string ends_it(const char* how) const {
     return ": it may go on; see `" + command_line("jobs", at()) + "`, and "
            + cancel_line(how);

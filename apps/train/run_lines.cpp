@@ -2,6 +2,7 @@
 #include "apps/train/run_lines.hpp"
 
 #include "apps/common/metrics_log.hpp"
+#include "apps/remote/remote.hpp"    // options_text
 #include "apps/terminal/confirm.hpp" // shell_path
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/data_order.hpp" // windows_in
@@ -142,6 +143,17 @@ std::string kept_text(const fs::path& kept, const fs::path& out, bool finished,
          + ", and `shoal train " + shell_path(out.string())
          + (finished ? " --resume` makes it the model there"
                      : " --resume` goes on from it");
+}
+
+std::string
+resume_text(const fs::path& out, const node_address& named, node_address now) {
+  std::string elsewhere;
+  if (now.peers != named.peers) { // it may have left by then, too
+    elsewhere = " (with --peer " + now.peers.front() + " while that node runs)";
+    now = named;
+  }
+  return "`shoal train " + shell_path(out.string()) + " --resume"
+         + options_text(now) + "`" + elsewhere;
 }
 
 std::string stopped_text(const fs::path& out, const std::string& resume) {

@@ -4,6 +4,7 @@
 // Threads: pure functions, but for what they print.
 #pragma once
 
+#include "apps/common/commands.hpp" // node_address
 #include "apps/common/progress.hpp"
 #include "apps/terminal/slow_work.hpp" // quiet_for
 #include "apps/train/follow.hpp"
@@ -51,6 +52,12 @@ bool waits_for_room(const runtime::job_event& e);
 std::string
 kept_text(const std::filesystem::path& kept, const std::filesystem::path& out,
           bool finished, const std::string& attach = {});
+
+/// The command that goes on with the run in `out`, for users.
+/// @param named  what the command was given
+/// @param now    where its client is, as address_now() says
+std::string resume_text(const std::filesystem::path& out,
+                        const node_address& named, node_address now);
 
 /// Of a command that is stopped by a second signal, and whose run ends with it,
 /// or goes on elsewhere. @param cancel  ends the job; empty: it ends anyway

@@ -275,6 +275,12 @@ void set_up(const node_config& config, node_setup& out) {
     throw usage_error("--listen " + out.listen
                       + " reaches other machines: give all peers one key by "
                         "--cluster-key FILE");
+  for (const std::string& address : out.join)
+    if (!shared && !config.embedded
+        && !names_loopback(checked_host("--join", address, 1)))
+      throw usage_error("--join " + address
+                        + " is another machine: give all peers one key by "
+                          "--cluster-key FILE");
   // The others refuse a name that is not UTF-8.
   out.name =
     core::shown(!config.name.empty() ? config.name

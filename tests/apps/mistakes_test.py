@@ -285,9 +285,13 @@ class Mistakes(World):
         for command in ("status", "jobs"):
             self.refuse(2, command, "--peer", "localhost:1,HOST:999999",
                         names=["--peer", "HOST:999999", "1 to 65535"])
+        # It joined others, and told them an address where they cannot reach it.
+        self.refuse(2, "node", "--join", "192.0.2.1", names=[
+            "--join 192.0.2.1", "another machine", "--cluster-key"])
         name = 64 * "n"  # no resolver has to be asked
-        node = self.start("node", "--threads", 1, "--no-discovery", "--join",
-                          name)
+        self.succeed("key", "new", "key")
+        node = self.start("node", "--threads", 1, "--no-discovery",
+                          "--cluster-key", "key", "--join", name)
         node.wait_line(lambda line: f"no address is known of {name}:" in line)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
