@@ -1,7 +1,7 @@
 // actors/gateway/prompts/http_ask.hpp -- what is asked of a gateway over HTTP.
 //
-// gateway_door sends it from the server's thread; whoever has it must answer its
-// exchange. One that is dropped is answered with 500.
+// gateway_door sends it from the server's thread. Its receiver must answer the
+// exchange; an exchange that nobody answers before it is destroyed gets 500.
 //
 // Threads: any, one at a time. Errors: none.
 #pragma once

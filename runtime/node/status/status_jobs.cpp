@@ -251,7 +251,7 @@ const json_table<job_of>& job_table() {
      },
      texts_of(checkpoint_table())},
     {"roles", "object, optional", "",
-     "who has what a job has once; none while it waits",
+     "peers with the roles that a job has only once; none while it waits",
      [](j v) {
        return v.place && v.place->why_waiting().empty()
                 ? written(roles_table(), *v.place)
