@@ -47,20 +47,28 @@ void impl::on(const reached& e) {
 }
 
 void impl::on(const turned_away& e) {
-  const bool alone = needs_admission() && contacts_.empty();
-  if (dialer_.turned_away(e.address, alone, now_))
-    say(e.address + " says that this peer was revoked: it is not dialled again"
-        + (alone ? ", and this peer ends unless another admits it" : ""));
+  const support has = supported_by();
+  if (!dialer_.turned_away(e.address, has))
+    return;
+  std::string line =
+    e.address + " says that this peer was revoked: it is not dialled again";
+  if (has == support::none)
+    line += ", and this peer ends unless another admits it";
+  else if (has == support::contact)
+    line += ", and this peer ends when it has no other contact, unless one "
+            "admits it";
+  say(line);
 }
 
 /// A member in contact with its quorum asks no peer, even if it is that quorum.
-bool impl::needs_admission() const {
-  return phase_ != phase::member || !here().has_current_entry();
+support impl::supported_by() const {
+  if (phase_ == phase::member && here().has_current_entry())
+    return support::quorum;
+  return contacts_.empty() ? support::none : support::contact;
 }
 
 void impl::end_if_shut_out() {
-  const bool alone = contacts_.empty() && needs_admission();
-  if (auto accuser = dialer_.shut_out_by(alone, now_)) {
+  if (auto accuser = dialer_.shut_out_by(supported_by(), now_)) {
     out_->push_back(shut_out{std::move(*accuser)});
     phase_ = phase::gone;
   }

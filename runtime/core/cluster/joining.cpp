@@ -39,7 +39,7 @@ void impl::ask_for_entry() {
   }
   const auto [sponsor, contact] = rivals().best(attempts_);
   nanoseconds waited = now_ - homeless_since_;
-  if (waited >= config_.homeless_patience && !dialer_.is_accused()
+  if (waited >= config_.homeless_patience && !dialer_.is_shut_out()
       && (contact == nullptr || waited >= 3 * config_.homeless_patience)) {
     say("nobody admits this peer; founding a new shoal");
     found_alone();

@@ -123,7 +123,7 @@ struct membership::impl {
   hello make_hello() const;
   void say_hellos();
   void end_if_shut_out();
-  bool needs_admission() const;
+  support supported_by() const;
   void heard(const peer_id& from, const shoal_id& shoal, epoch number);
   bool believable(const peer_id& from, const view& v) const;
   bool tell_former(const peer_id& to, const shoal_id& shoal, epoch number);

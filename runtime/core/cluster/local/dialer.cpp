@@ -160,24 +160,26 @@ void dialer::forget_failures(const addresses& all) {
     attempts_.erase(address);
 }
 
-bool dialer::turned_away(const std::string& address, bool alone,
-                         nanoseconds now) {
+bool dialer::turned_away(const std::string& address, support has) {
   if (barred_.size() >= barred_max || !barred_.insert(address).second)
     return false;
-  if (alone && accuser_.empty()) {
+  if (has != support::quorum && accuser_.empty())
     accuser_ = address;
-    shut_out_at_ = now + config_.shut_out_patience;
-  }
   return true;
 }
 
-std::optional<std::string> dialer::shut_out_by(bool alone, nanoseconds now) {
-  if (!alone) {
+std::optional<std::string> dialer::shut_out_by(support has, nanoseconds now) {
+  const support had = std::exchange(had_, has);
+  if (has == support::quorum)
     accuser_.clear();
+  else if (had == support::quorum)
+    barred_.clear(); // what a member was told did not count: it asks again
+  if (has != support::none || accuser_.empty())
     shut_out_at_ = time_max;
-  } else if (now >= shut_out_at_) {
+  else if (!is_shut_out())
+    shut_out_at_ = now + config_.shut_out_patience;
+  else if (now >= shut_out_at_)
     return accuser_;
-  }
   return std::nullopt;
 }
 

@@ -9,7 +9,7 @@
 // A revoked peer still has its address in old views, and members that were away
 // still have the key. So an address that calls us revoked does not end this
 // process: it is not dialled again before the next view, and its word counts
-// only if we have no other contact for long.
+// only if no quorum admits us and we have no other contact for long.
 //
 // All functions that dial return the addresses to connect to, in order.
 #pragma once
@@ -45,6 +45,13 @@ inline constexpr std::size_t dials_max = 1088;
 inline constexpr std::size_t reached_max = 1088;
 inline constexpr std::size_t barred_max = 1088;
 
+/// Which other peers there are for a peer that is called revoked.
+enum class support : std::uint8_t {
+  quorum = 1,  ///< it is a member, in contact with its quorum
+  contact = 2, ///< it must be admitted, and a peer is in contact
+  none = 3,    ///< it must be admitted, and no peer is in contact
+};
+
 struct dialer_config {
   std::vector<std::string> seeds; ///< addresses that the user gave
   /// An embedded peer: tries them only while it is alone.
@@ -76,17 +83,17 @@ public:
   /// A contact says that these addresses are its own.
   void forget_failures(const addresses& all);
 
-  /// The peer at `address` calls us revoked. @param alone no other peer is in
-  /// contact
+  /// The peer at `address` calls us revoked.
   /// @returns whether this is the first time
-  bool turned_away(const std::string& address, bool alone, nanoseconds now);
+  bool turned_away(const std::string& address, support has);
   /// A new view: other peers may use these addresses now, and be right.
   void trust_all() { barred_.clear(); }
-  /// Whether a peer has called us revoked and we have no other contact.
-  bool is_accused() const { return !accuser_.empty(); }
-  /// @param alone as in turned_away()
+  /// Whether a peer has called us revoked, and no other is there.
+  bool is_shut_out() const { return shut_out_at_ != time_max; }
+  /// To be called at every event: only a quorum ends what was said, a contact
+  /// puts the end of this peer off.
   /// @returns the address whose statement now counts
-  std::optional<std::string> shut_out_by(bool alone, nanoseconds now);
+  std::optional<std::string> shut_out_by(support has, nanoseconds now);
 
   bool is_connected(const std::string& address, const situation& s) const;
   /// Whether the address was not dialled yet, or its first attempt is in
@@ -124,6 +131,7 @@ private:
   std::set<std::string> barred_;           ///< addresses that called us revoked
   std::string accuser_; ///< one of them; empty: none, or we were admitted
   nanoseconds shut_out_at_ = time_max; ///< when its statement counts
+  support had_ = support::none;        ///< at the last shut_out_by()
 };
 
 } // namespace shoal::core::cluster

@@ -117,26 +117,60 @@ BOOST_AUTO_TEST_CASE(an_address_is_open_until_its_first_attempt_has_failed) {
 
 BOOST_AUTO_TEST_CASE(
   an_address_that_calls_us_revoked_rests_until_the_next_view) {
-  BOOST_TEST(d.turned_away("2:1", false, 0));
-  BOOST_TEST(!d.turned_away("2:1", false, 0)); // said once
+  BOOST_TEST(d.turned_away("2:1", support::quorum));
+  BOOST_TEST(!d.turned_away("2:1", support::quorum)); // said once
   BOOST_TEST((due() == addresses{"seed:1"}));
-  BOOST_TEST(!d.is_accused()); // another peer can tell
   d.trust_all();
   BOOST_TEST((due() == addresses{"2:1"}));
 }
 
-BOOST_AUTO_TEST_CASE(a_revocation_counts_if_no_other_peer_is_there_for_long) {
-  d.turned_away("2:1", true, 0);
-  BOOST_TEST(d.is_accused());
-  BOOST_TEST(!d.shut_out_by(true, 4'999 * ms));
-  BOOST_TEST(d.shut_out_by(true, 5'000 * ms).value_or("") == "2:1");
+BOOST_AUTO_TEST_CASE(
+  a_peer_that_has_lost_its_quorum_asks_such_an_address_again) {
+  BOOST_TEST(!d.shut_out_by(support::quorum, 0));
+  d.turned_away("2:1", support::quorum);
+  BOOST_TEST(!d.shut_out_by(support::quorum, 9'000 * ms));
+  BOOST_TEST(!d.shut_out_by(support::none, 9'000 * ms));
+  BOOST_TEST(
+    !d.shut_out_by(support::none, 90'000 * ms)); // nothing was said since
+  BOOST_TEST((due_at(90'000 * ms) == addresses{"2:1", "seed:1"}));
 }
 
-BOOST_AUTO_TEST_CASE(a_contact_ends_the_threat_of_a_revocation) {
-  d.turned_away("2:1", true, 0);
-  BOOST_TEST(!d.shut_out_by(false, 4'999 * ms));
-  BOOST_TEST(!d.is_accused());
-  BOOST_TEST(!d.shut_out_by(true, 9'000 * ms));
+BOOST_AUTO_TEST_CASE(a_revocation_counts_if_no_other_peer_is_there_for_long) {
+  d.turned_away("2:1", support::none);
+  BOOST_TEST(!d.shut_out_by(support::none, 0));
+  BOOST_TEST(d.is_shut_out());
+  BOOST_TEST(!d.shut_out_by(support::none, 4'999 * ms));
+  BOOST_TEST(d.shut_out_by(support::none, 5'000 * ms).value_or("") == "2:1");
+}
+
+// A contact may be another peer that nobody admits: it proves nothing.
+BOOST_AUTO_TEST_CASE(a_contact_puts_the_end_of_a_revoked_peer_off) {
+  d.turned_away("2:1", support::none);
+  BOOST_TEST(!d.shut_out_by(support::none, 0));
+  BOOST_TEST(!d.shut_out_by(support::contact, 4'999 * ms));
+  BOOST_TEST(!d.is_shut_out()); // that peer may tell
+  BOOST_TEST(!d.shut_out_by(support::contact, 60'000 * ms));
+  BOOST_TEST(!d.shut_out_by(support::none, 60'001 * ms));
+  BOOST_TEST(d.is_shut_out());
+  BOOST_TEST(!d.shut_out_by(support::none, 65'000 * ms));
+  BOOST_TEST(d.shut_out_by(support::none, 65'001 * ms).value_or("") == "2:1");
+}
+
+BOOST_AUTO_TEST_CASE(
+  a_revocation_told_beside_a_contact_counts_once_it_is_gone) {
+  d.turned_away("2:1", support::contact);
+  BOOST_TEST(!d.shut_out_by(support::contact, 9'000 * ms));
+  BOOST_TEST(!d.shut_out_by(support::none, 10'000 * ms));
+  BOOST_TEST(d.shut_out_by(support::none, 15'000 * ms).value_or("") == "2:1");
+}
+
+BOOST_AUTO_TEST_CASE(a_quorum_refutes_a_revocation) {
+  d.turned_away("2:1", support::none);
+  BOOST_TEST(!d.shut_out_by(support::none, 0));
+  BOOST_TEST(!d.shut_out_by(support::quorum, 4'999 * ms));
+  BOOST_TEST(!d.is_shut_out());
+  BOOST_TEST(!d.shut_out_by(support::none, 5'000 * ms));
+  BOOST_TEST(!d.shut_out_by(support::none, 60'000 * ms));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

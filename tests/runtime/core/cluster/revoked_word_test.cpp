@@ -92,6 +92,20 @@ BOOST_AUTO_TEST_CASE(a_peer_that_is_never_admitted_ends_with_its_own_message) {
   BOOST_TEST(now - began < a.c.shut_out_patience + s);
 }
 
+// A contact that admits nobody is no proof: it may be revoked, too.
+BOOST_AUTO_TEST_CASE(a_stranger_in_contact_only_puts_the_end_off) {
+  come_back();
+  run_with_liar(2 * s);
+  give(a, peer_up{peer(9), 77});
+  run_with_liar(30 * s);
+  BOOST_TEST(a.count<shut_out>() == 0u);
+  give(a, peer_down{peer(9)});
+  run_with_liar(a.c.shut_out_patience - s);
+  BOOST_TEST(a.count<shut_out>() == 0u);
+  run_with_liar(2 * s);
+  BOOST_TEST(a.count<shut_out>() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(another_view_is_another_chance) {
   come_back();
   link();
