@@ -5,6 +5,7 @@
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/discovery/host_list.hpp"
+#include "runtime/jobs/other_names.hpp"
 #include "runtime/model/config/config.hpp"
 
 #include <unistd.h>
@@ -105,6 +106,15 @@ meant_option(std::string_view name, const std::vector<std::string>& options) {
   return std::string(model) + std::string(model::suggested_key(name, near));
 }
 
+/// The option whose key other trainers call so, in any section; "": there is none.
+static std::string
+option_called_otherwise(const std::string& name,
+                        const std::vector<std::string>& options) {
+  const std::string key(
+    runtime::key_called_otherwise(name.substr(name.rfind('.') + 1)));
+  return has(options, key) ? key : std::string();
+}
+
 /// How a command does what an option of others does, that it lacks; "": not so.
 static std::string
 other_way(const std::string& command, const std::string& option) {
@@ -161,6 +171,10 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
       if (const std::string keys = keys_called(options, name); !keys.empty())
         return "`shoal " + command->get_name() + "` has no option --"
                + core::shown(name) + "; did you mean " + keys + "?";
+    if (const std::string key = option_called_otherwise(name, options);
+        !has(options, name) && !key.empty())
+      return "`shoal " + command->get_name() + "` has no option --"
+             + core::shown(name) + core::suggestion(key, "--");
     if (!has(options, name))
       return (command ? "`shoal " + command->get_name() + "`"
                       : std::string("shoal"))

@@ -3,6 +3,7 @@
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/jobs/other_names.hpp"
 #include "runtime/jobs/run_numbers.hpp"
 #include "runtime/model/config/default_sizes.hpp"
 
@@ -93,8 +94,8 @@ struct put_value {
 };
 
 /// The probable place of a key that a section lacks: a key of the section that is one
-/// letter away, another section that has a key of this name, or the nearest of the
-/// section's keys.
+/// letter away, another section that has a key of this name, what other trainers call
+/// so, or the nearest of the section's keys.
 std::string meant_key(std::string_view section, const std::string& name) {
   const auto in_model = [&] {
     std::vector<std::string_view> names = model::known_keys();
@@ -114,6 +115,8 @@ std::string meant_key(std::string_view section, const std::string& name) {
       other = k.section;
   if (!other.empty() && core::nearest(name, near, 1).empty())
     return ": it is a key of [" + std::string(other) + "]";
+  if (const auto key = key_called_otherwise(name); !key.empty())
+    return core::suggestion(key);
   const std::string_view meant = core::meant(name, near);
   return core::suggestion(section == "model" ? model::suggested_key(name, meant)
                                              : meant);

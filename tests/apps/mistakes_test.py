@@ -259,6 +259,11 @@ class Mistakes(World):
                     names=["did you mean '--model.num_hidden_layers'?"])
         self.refuse(2, "init", run, "--out", "m", "--data.tokenizer", "bpe",
                     names=["`init` reads none", "`shoal train --tokenizer bpe`"])
+        for told, meant in (("max-steps", "training.steps"),
+                            ("training.learning_rate", "optimizer.lr")):
+            self.refuse(2, "train", run, "--out", "m", f"--{told}", 3,
+                        names=[f"has no option --{told}",
+                               f"did you mean '--{meant}'?"])
         said = self.refuse(2, "train", "none.toml", "--out", "m")
         self.assertNotIn("TOML", said)
         self.refuse(1, "train", self.tiny_run(), "--out", "text/a b.jsonl/m",

@@ -1,15 +1,18 @@
 // tests/apps/train/run_file_test.cpp -- a run written as TOML is the same when
 // read.
 #include "apps/common/toml_file.hpp"
+#include "runtime/jobs/other_names.hpp"
 #include "runtime/jobs/run_config.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <string>
 
 namespace bdata = boost::unit_test::data;
 
@@ -183,6 +186,19 @@ BOOST_AUTO_TEST_CASE(keepers_are_written_where_they_are_chosen) {
   const auto again = runtime::parse_run(runtime::to_json(*chosen), "again");
   BOOST_REQUIRE(again);
   BOOST_TEST(again->checkpoint_keepers == 4);
+}
+
+BOOST_AUTO_TEST_CASE(names_of_other_trainers_lead_to_keys) {
+  for (const runtime::other_name& o : runtime::other_names()) {
+    const auto is_it = [&](const runtime::run_key& k) {
+      return o.key == std::string(k.section) + "." + std::string(k.name);
+    };
+    BOOST_TEST(
+      (o.key == "model.path" || std::ranges::any_of(runtime::keys(), is_it)),
+      o.name);
+  }
+  BOOST_TEST(runtime::key_called_otherwise("max-steps") == "training.steps");
+  BOOST_TEST(runtime::key_called_otherwise("max_step").empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

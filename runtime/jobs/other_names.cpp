@@ -1,0 +1,72 @@
+// runtime/jobs/other_names.cpp -- the table of these names.
+#include "runtime/jobs/other_names.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace shoal::runtime {
+
+namespace {
+
+// Of the documentation of Hugging Face's TrainingArguments, and of the options of
+// nanoGPT, Megatron-LM, llama.cpp's finetune and torchtitan.
+constexpr other_name table[] = {
+  {"adam_beta1", "optimizer.beta1"},
+  {"adam_beta2", "optimizer.beta2"},
+  {"adam_eps", "optimizer.eps"},
+  {"adam_epsilon", "optimizer.eps"},
+  {"batch_size", "training.global_batch_size"},
+  {"block_size", "training.seq_len"},
+  {"clip_grad", "training.max_norm"},
+  {"context_length", "training.seq_len"},
+  {"ctx_size", "training.seq_len"},
+  {"dataset", "data.paths"},
+  {"dataset_path", "data.paths"},
+  {"epochs", "training.steps"},
+  {"eval_interval", "validation.freq"},
+  {"eval_iters", "validation.steps"},
+  {"eval_steps", "validation.freq"},
+  {"grad_clip", "training.max_norm"},
+  {"gradient_accumulation_steps", "training.global_batch_size"},
+  {"learning_rate", "optimizer.lr"},
+  {"logging_steps", "metrics.log_freq"},
+  {"lr_decay_iters", "lr_scheduler.total_steps"},
+  {"max_grad_norm", "training.max_norm"},
+  {"max_iters", "training.steps"},
+  {"max_length", "training.seq_len"},
+  {"max_seq_len", "training.seq_len"},
+  {"max_seq_length", "training.seq_len"},
+  {"max_steps", "training.steps"},
+  {"micro_batch_size", "training.local_batch_size"},
+  {"model_name_or_path", "model.path"},
+  {"num_epochs", "training.steps"},
+  {"num_train_epochs", "training.steps"},
+  {"per_device_train_batch_size", "training.local_batch_size"},
+  {"save_freq", "checkpoint.interval"},
+  {"save_interval", "checkpoint.interval"},
+  {"save_steps", "checkpoint.interval"},
+  {"save_total_limit", "checkpoint.keep_latest_k"},
+  {"seq_length", "training.seq_len"},
+  {"sequence_length", "training.seq_len"},
+  {"tokenizer_name", "data.tokenizer"},
+  {"train_iters", "training.steps"},
+  {"warmup_iters", "lr_scheduler.warmup_steps"},
+};
+
+} // namespace
+
+std::span<const other_name> other_names() {
+  return table;
+}
+
+std::string_view key_called_otherwise(std::string_view name) {
+  const auto same = [&](const other_name& o) {
+    return std::ranges::equal(o.name, name, [](char ours, char theirs) {
+      return ours == theirs || (ours == '_' && theirs == '-');
+    });
+  };
+  const auto* const at = std::ranges::find_if(table, same);
+  return at == std::end(table) ? std::string_view() : at->key;
+}
+
+} // namespace shoal::runtime
