@@ -149,6 +149,22 @@ std::string not_listed_text(const std::string& job, const node_address& at) {
          + command_line("jobs", at) + "`";
 }
 
+/// How to go on with a cancelled job, which has a checkpoint. @param out  the
+/// folder that has it; empty: none that is known here
+std::string later_text(const std::string& job, const node_address& at,
+                       const std::filesystem::path& out) {
+  const std::string resume = "`shoal train "
+                             + (out.empty() ? "DIR" : shell_path(out.string()))
+                             + " --resume" + options_text(at) + "`";
+  if (!out.empty())
+    return "to go on with it later, run " + resume;
+  return "to go on with it later, run `"
+         + command_line("attach " + job, at, "DIR")
+         + "`, which fetches its newest checkpoint (not needed where it was "
+           "watched with --out DIR), then "
+         + resume;
+}
+
 } // namespace
 
 int run_cancel(const cancel_options& o) {
@@ -194,12 +210,7 @@ int run_cancel(const cancel_options& o) {
       if (state == "cancelled" && trains && !saved)
         std::cerr << "shoal: it has left no checkpoint to go on with\n";
       else if (state == "cancelled" && trains)
-        std::cerr << "shoal: to go on with it later, run `"
-                  << command_line("attach " + job.text, o.at, "DIR")
-                  << "`, which fetches its newest checkpoint (not needed where "
-                     "it was watched with --out DIR), then `shoal train DIR "
-                     "--resume"
-                  << options_text(o.at) << "`\n";
+        std::cerr << "shoal: " << later_text(job.text, o.at, {}) << "\n";
       return exit_done;
     }
     // What recover --force had made of it goes on in the shoal that was joined.
@@ -518,6 +529,8 @@ int run_attach(const attach_options& o) {
         : "job " + job.text
             + (watch.state() == "failed" ? " failed" : " was " + watch.state())
             + ": " + none);
+  if (watch.state() == "cancelled" && watch.told_step())
+    std::cerr << "shoal: " << later_text(job.text, o.at, o.out) << "\n";
   return watch.state() == "failed" ? exit_failed : exit_done;
 }
 

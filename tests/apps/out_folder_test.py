@@ -305,7 +305,9 @@ class OutFolder(World):
         fetch, go_on = ([word.replace("DIR", "fetched")
                          for word in told([done.stderr], command)]
                         for command in ("attach", "train"))
-        self.succeed(*fetch)
+        self.assertEqual((watch.end(), told(watch.said(), "attach")[:2]),
+                         (0, ["attach", job]))
+        self.assertEqual(told([self.run_shoal(*fetch).stderr], "train"), go_on)
         again = self.start(*go_on)
         again.wait_line(lambda line: "resuming from fetched" in line)
         again.wait_line(lambda line: line.startswith("step "))
