@@ -128,12 +128,16 @@ const runtime::json_table<verdict>& verdict_table() {
 
 void print(const verdict& v, const runtime::run_config& run) {
   const core::audit& a = v.of;
-  std::printf("%llu steps (%llu to %llu) of %lld sequences of %lld tokens: "
-              "%llu samples, %llu data epochs complete\n",
-              (unsigned long long)a.steps, (unsigned long long)v.log.first,
-              (unsigned long long)v.log.last,
-              (long long)run.sequences_per_step(), (long long)run.seq_len,
-              (unsigned long long)a.samples, (unsigned long long)a.epochs);
+  const auto count = [](auto of, const char* what) {
+    return core::count_text(std::uint64_t(of), what);
+  };
+  const std::string text =
+    count(a.steps, "step") + " (" + std::to_string(v.log.first) + " to "
+    + std::to_string(v.log.last) + ") of "
+    + count(run.sequences_per_step(), "sequence") + " of "
+    + count(run.seq_len, "token") + ": " + count(a.samples, "sample") + ", "
+    + count(a.epochs, "data epoch") + " complete";
+  std::puts(text.c_str());
   auto say = [](const char* what, const core::findings& which) {
     if (which.count > 0)
       std::printf("%s: %s\n", what, ranges_text(which).c_str());

@@ -38,17 +38,14 @@ void introduce(progress& out, const runtime::run_config& run, bool as_json) {
                           "leave --tokenizer out to go on with its own");
   if (as_json)
     return out.say_config();
-  char line[200];
-  std::snprintf(
-    line, sizeof line,
-    "run: %s of %s parameters, %lld steps of %lld sequences of %lld "
-    "tokens",
-    run.model.model_type.c_str(),
-    core::large_text(double(model::unit_layout(run.model).parameter_count()))
-      .c_str(),
-    (long long)run.steps, (long long)run.sequences_per_step(),
-    (long long)run.seq_len);
-  out.say("notice", line);
+  const auto parameters = model::unit_layout(run.model).parameter_count();
+  out.say(
+    "notice",
+    "run: " + run.model.model_type + " of "
+      + core::large_text(double(parameters)) + " parameters, "
+      + core::count_text(std::uint64_t(run.steps), "step") + " of "
+      + core::count_text(std::uint64_t(run.sequences_per_step()), "sequence")
+      + " of " + core::count_text(std::uint64_t(run.seq_len), "token"));
 }
 
 void say_where_keys_are(progress& out, const fs::path& folder, bool as_json) {

@@ -85,7 +85,10 @@ class Audit(World):
         self.assertEqual((found["first_step"], found["steps"],
                           found["samples"]), (1, 5, 5 * 8))
         self.assertTrue(found["proven"])
-        self.assertIn("proven: each step", self.succeed("audit", "out"))
+        said = self.succeed("audit", "out")
+        self.assertIn("5 steps (1 to 5) of 8 sequences of 32 tokens: "
+                      "40 samples, 0 data epochs complete\n", said)
+        self.assertIn("proven: each step", said)
 
     def test_stages_use_the_samples_of_one_process(self):
         def data(events):
