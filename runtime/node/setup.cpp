@@ -146,6 +146,15 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
                          + " has no identity.key: this is a new peer, and what "
                            "the former one knew of its shoal is set aside "
                            "(*.former)");
+  if (!config.embedded && config.data_dir.empty() && !fs::exists(key)
+      && config.observer)
+    if (const auto beside = nodes_beside(out.data_dir); !beside.empty())
+      config.observer->say(
+        "[node] a new peer: other nodes that ran here (" + core::listed(beside)
+        + ") have their data beside its own. To start one of "
+          "those again, give its --name"
+        + (std::ranges::count(beside, "default") > 0 ? " (default: none)"
+                                                     : ""));
   out.identity = config.embedded ? transport::tls::make_private_key()
                                  : load_private_key(key);
 }
@@ -167,6 +176,26 @@ static void follow_replacements(const node_config& config, node_setup& out) {
                          + own_key_file(out.data_dir).string());
   out.cluster_key = kept->current;
   out.keys = std::move(kept);
+}
+
+/// Says which key is used where the data directory keeps one.
+static void say_kept_key(const node_config& config, const node_setup& out) {
+  const fs::path own = own_key_file(out.data_dir);
+  if (config.embedded || !config.observer || !fs::exists(own))
+    return;
+  bool same = false;
+  try {
+    same = load_cluster_key(own) == out.cluster_key;
+  } catch (const setup_error&) { // not used: as good as another one
+  }
+  if (config.cluster_key_file.empty())
+    config.observer->say("[node] uses the cluster key that this node keeps, in "
+                         + own.string());
+  else if (!same)
+    config.observer->say("[node] " + own.string()
+                         + " is of another cluster key than --cluster-key: a "
+                           "start without --cluster-key would use it. If the "
+                           "shoal's key was changed since, remove that file");
 }
 
 /// Takes from a join token the inviter's addresses, the cluster's name and,
@@ -217,6 +246,7 @@ static bool choose_key(const node_config& config, node_setup& out) {
   }
   if (!config.embedded)
     follow_replacements(config, out);
+  say_kept_key(config, out);
   if (config.cluster_key_file.empty() && out.keys
       && fs::exists(user_key_file()))
     shared = std::ranges::find(out.keys->replaced, load_user_key())
