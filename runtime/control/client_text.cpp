@@ -2,6 +2,7 @@
 #include "runtime/control/client_text.hpp"
 
 #include "runtime/control/node_folders.hpp"
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/identity/identity.hpp"
 
 namespace shoal::runtime {
@@ -81,6 +82,15 @@ std::string no_node_text(const client_config& config, const failed_ways& ways) {
     return "cannot ask the node in " + config.data_dir.string() + ": "
            + error.message() + " (is it another user's?)";
   const bool ran = fs::exists(identity_file(config.data_dir), error);
+  if (const auto beside = nodes_beside(config.data_dir);
+      !ran && by_name && !config.named && !beside.empty())
+    return "no node answers in " + config.data_dir.string() + reason
+           + (beside.size() == 1
+                ? ": start the one again that ran here, by `shoal node --name "
+                    + beside.front()
+                : ": start one of those again that ran here ("
+                    + core::listed(beside) + "), by `shoal node --name NAME")
+           + again + ", or another one by `shoal node`";
   return "no node answers in " + config.data_dir.string() + reason
          + (ran ? ": start it again with `shoal node"
                 : ": start one with `shoal node")

@@ -177,6 +177,18 @@ fs::path default_data_dir(const std::string& name) {
   return base / "shoal" / (name.empty() ? "default" : name);
 }
 
+std::vector<std::string> nodes_beside(const fs::path& data_dir) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(data_dir.parent_path(), error))
+    if (std::error_code none;
+        entry.path() != data_dir && fs::exists(identity_file(entry), none))
+      out.push_back(entry.path().filename().string());
+  std::ranges::sort(out);
+  return out;
+}
+
 fs::path control_socket(const fs::path& data_dir) {
   return data_dir / "control.sock";
 }

@@ -67,6 +67,9 @@ transport::tls::shared_key existing_user_key();
 /// name is empty.
 std::filesystem::path default_data_dir(const std::string& name);
 
+/// Names of the data directories beside `data_dir` that nodes have used, in order.
+std::vector<std::string> nodes_beside(const std::filesystem::path& data_dir);
+
 /// The control socket of the node that uses `data_dir`.
 std::filesystem::path control_socket(const std::filesystem::path& data_dir);
 

@@ -124,6 +124,27 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_run_needs_the_options_that_it_had) {
              again.text());
 }
 
+// `shoal node` would have made another node, of this machine alone.
+BOOST_AUTO_TEST_CASE(a_node_that_ran_by_another_name_is_named) {
+  home here;
+  here.anna = unique_fd();
+  here.bert = unique_fd();
+  const auto said = [] {
+    client c(asking(""));
+    BOOST_TEST((c.connect() == errc::no_node));
+    return c.text();
+  };
+  BOOST_TEST(says(said(), "start one with `shoal node`"), said());
+  (void)load_private_key(identity_file(default_data_dir("bert")));
+  BOOST_TEST(says(said(), "that ran here, by `shoal node --name bert` and the "
+                          "other options that it had, or another one"),
+             said());
+  (void)load_private_key(identity_file(default_data_dir("anna")));
+  BOOST_TEST(says(said(), "that ran here (anna, bert), by `shoal node --name "
+                          "NAME` and"),
+             said());
+}
+
 BOOST_AUTO_TEST_CASE(a_key_that_was_used_is_not_needed_for_a_node_here) {
   const home here;
   client_config c = asking("anna");
