@@ -21,11 +21,21 @@ fs::path default_config() {
   return config.empty() ? config : config / "shoal" / "shoal.toml";
 }
 
+/// No shell has replaced the ~ of a path in a file or a service's environment.
+std::string at_home(const CLI::Option& option, const std::string& value) {
+  const std::string type = option.get_type_name();
+  const fs::path home = runtime::home_folder();
+  if ((type != "FILE" && type != "DIR") || !value.starts_with("~/")
+      || home.empty())
+    return value;
+  return (home / value.substr(2)).string();
+}
+
 void add_values(CLI::Option& option, const std::vector<std::string>& values,
                 const std::string& source) {
   try {
     for (const std::string& value : values)
-      option.add_result(value);
+      option.add_result(at_home(option, value));
     option.run_callback();
   } catch (const CLI::Error& e) {
     throw usage_error{

@@ -3,7 +3,7 @@
 // They come from variables (SHOAL_...), then from the command's table of the
 // configuration file. What comes first also wins where two options do not go
 // together: the later one is left out, and so is one without the other that it
-// needs. A flag that is false stands in no other's way.
+// needs. A flag that is false stands in no other's way. Paths may begin with ~/.
 //
 // Threads: one at a time; the environment and a file are read.
 // Errors:  usage_error for a value that the option does not accept, which names the

@@ -69,6 +69,12 @@ class Mistakes(World):
                         env=env, names=["options (flags, SHOAL_ variables, "
                                         "configuration file): training.steps"])
 
+    # No shell replaces the ~ of a variable or a file.
+    def test_a_path_of_a_variable_may_begin_at_home(self):
+        self.refuse(1, "status", "--peer", "127.0.0.1",
+                    env={"SHOAL_CLUSTER_KEY": "~/none.key"},
+                    names=[str(self.folder / "none.key")])
+
     # It named the options alone, and the other key is in the run file.
     def test_keys_of_a_file_and_an_option_may_contradict(self):
         said = self.refuse(2, "train", self.tiny_run(), "--data",
