@@ -154,6 +154,41 @@ BOOST_AUTO_TEST_CASE(a_peer_is_reported_also_by_another_name) {
   peer.close();
 }
 
+// Each start of a node said on the others that a connection was closed.
+BOOST_AUTO_TEST_CASE(a_second_way_to_a_peer_is_closed_without_a_line) {
+  if (!knows_ipv6()) {
+    BOOST_TEST_MESSAGE("skipped: no IPv6 here");
+    return;
+  }
+  board notes;
+  recorder heard(notes), other(notes);
+  std::string lines;
+  config c;
+  c.identity = make_private_key();
+  c.cluster_key = make_shared_key();
+  c.instance = 1;
+  c.listen = "[::]:0";
+  c.log = [&](std::string_view line) {
+    notes.post([&] { lines += std::string(line) + "\n"; });
+  };
+  fabric node(c, heard);
+  const auto where = node.local_address();
+  const auto port = where.substr(where.rfind(':'));
+  c.identity = make_private_key();
+  c.instance = 2;
+  c.listen.clear();
+  c.log = {};
+  fabric peer(c, other);
+  peer.connect("127.0.0.1" + port);
+  BOOST_TEST(notes.wait([&] { return heard.ups[peer.id()] == 1; }));
+  peer.connect("[::1]" + port);
+  BOOST_TEST(notes.wait([&] { return other.reached_at.size() == 2; }));
+  peer.close();
+  BOOST_TEST(notes.wait([&] { return heard.downs[peer.id()] == 1; }));
+  node.close();
+  BOOST_TEST(lines.find("[::1]") == std::string::npos, lines);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::transport::tls
