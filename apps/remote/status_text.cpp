@@ -208,12 +208,17 @@ void put_work(std::string& out, const json& peer, const json& job) {
     }
     put(out, "  keeps the checkpoints of job %s (%s): ", text(job, "name"),
         id.c_str());
+    const std::string newest =
+      job.contains("checkpoint")
+        ? "the newest is of step "
+            + std::to_string(job["checkpoint"]["step"].get<std::uint64_t>())
+        : "none has been heard of yet";
     if (shared)
-      put(out, "in parts on %s, each part on %zu\n", counted.c_str(),
-          keepers.size());
+      put(out, "in parts on %s, each part on %zu; %s\n", counted.c_str(),
+          keepers.size(), newest.c_str());
     else
-      put(out, "whole on %s\n",
-          takes == 1 ? "this disk alone" : counted.c_str());
+      put(out, "whole on %s; %s\n",
+          takes == 1 ? "this disk alone" : counted.c_str(), newest.c_str());
   }
 }
 

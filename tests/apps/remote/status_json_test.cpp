@@ -134,7 +134,8 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
         "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2", "ada@engine",
         " 3 min ",
         "  trains job run (00000000), replica 0 stage 1, layers 4-7\n",
-        "  keeps the checkpoints of job run (00000000): whole on 2 disks\n"})
+        "  keeps the checkpoints of job run (00000000): whole on 2 disks; none "
+        "has been heard of yet\n"})
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
@@ -187,6 +188,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
     R"({"peers":[{"id":"61","name":"anna"},{"id":"62","name":"ben"},
                  {"id":"63","name":"cleo"}],
         "jobs":[{"id":"00000000000000ab","name":"run","state":"running",
+                 "checkpoint":{"step":7,"digest":"ab"},
                  "keepers":[{"id":"61","refuses":true},
                             {"id":"62","refuses":false},{"id":"63"}]}]})");
   const std::string refused = "  keeps no checkpoints of job run (00000000): "
@@ -195,7 +197,8 @@ BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
   BOOST_TEST(tables.find(refused) != std::string::npos, tables);
   BOOST_TEST(tables.find(refused) == tables.rfind(refused), tables);
   BOOST_TEST(
-    tables.find("  keeps the checkpoints of job run (00000000): whole on 2 ")
+    tables.find("  keeps the checkpoints of job run (00000000): whole on 2 "
+                "disks; the newest is of step 7\n")
       != std::string::npos,
     tables);
 }
