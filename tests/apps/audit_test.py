@@ -173,8 +173,12 @@ class Audit(World):
         self.member("one")
         self.succeed(*resume, 9, "--detach", "--name", "one")
         job, = json.loads(self.succeed("jobs", "--json", "--name", "one"))
-        self.succeed("attach", job["id"], "--out", "out", "--name", "one")
+        for folder in ("out", "new"):
+            self.succeed("attach", job["id"], "--out", folder, "--name", "one")
         self.assertEqual(self.audit(0, "out")["steps"], 9)
+        begins = "it begins with a checkpoint of step 7"
+        self.assertNotIn(begins, self.succeed("audit", "out"))
+        self.assertIn(begins, self.succeed("audit", "new"))
 
     def number_higher(self, out):
         """As if the shoal of these jobs had had 50 more views."""
