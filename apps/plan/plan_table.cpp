@@ -474,15 +474,17 @@ std::string plan_table(const planned_run& p) {
             - 1
         : 0;
   const std::uint32_t every = p.island().copy_every;
+  const bool asked = job && job->want_copy_every > 0;
   out +=
     copies == 0
       ? wrapped("the state is on one peer each: a death costs the steps "
                 "since the last checkpoint")
     : every > 1
       ? wrapped(text("the state is in memory on %u peers, copied every %u "
-                     "steps, as the network is slow for steps this short: "
-                     "%u may die at once, and up to %u steps are run again",
-                     copies + 1, every, copies, every))
+                     "steps%s%s: %u may die at once, and up to %u steps are "
+                     "run again",
+                     copies + 1, every, asked ? "" : ", as ",
+                     asked ? "" : core::rare_copies_cause, copies, every))
       : wrapped(text("the state is in memory on %u peers: %u may die at "
                      "once without losing a step",
                      copies + 1, copies));

@@ -349,8 +349,8 @@ std::string rare_copies_text(const job_entry& job, const island_place& a,
   const std::uint64_t every = a.copy_every;
   const bool checkpoints = checkpoint_every > 0 && checkpoint_every < every;
   return "copies of the state are made every " + std::to_string(every)
-         + " steps, as the network is slow for steps this short: the loss of "
-           "one peer may cost up to "
+         + " steps, as " + rare_copies_cause
+         + ": the loss of one peer may cost up to "
          + std::to_string(checkpoints ? checkpoint_every : every) + " steps ("
          + (checkpoints ? "checkpoint.interval" : "fault_tolerance.copy_every")
          + ")";

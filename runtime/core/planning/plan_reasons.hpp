@@ -10,6 +10,7 @@
 // Units: bytes, nanoseconds. Cost: linear in members and stages.
 #pragma once
 
+#include "runtime/core/planning/followers.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/view.hpp"
 
@@ -40,6 +41,11 @@ unheld_wishes(const view& v, const assignment& a);
 /// to_text(v, a) of plan.hpp, with these wishes instead of unheld_wishes(v, a).
 [[nodiscard]] std::string to_text(const view& v, const assignment& a,
                                   const std::vector<unheld_wish>& unheld);
+
+/// Why the planner does so.
+inline constexpr const char* rare_copies_cause =
+  "one at each step would take more than 2 % of its time";
+static_assert(copy_cost_permille == 20);
 
 /// What the loss of a peer may cost where the planner has chosen to copy the
 /// state in more than every step (island_place::copy_every); "" otherwise, and if
