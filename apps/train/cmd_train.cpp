@@ -154,7 +154,11 @@ private:
     const auto error = client_->connect();
     has_node_ = !error;
     if (error && (names_a_node(o_.at) || error != runtime::errc::no_node))
-      return failure{client_->text()};
+      return failure{client_->text()
+                     + (o_.at.name.empty() || error != runtime::errc::no_node
+                          ? ""
+                          : " (--name is of a node; a job's name is given by "
+                            "--job.name)")};
     if (error && o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
     return model::done{};
