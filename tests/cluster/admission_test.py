@@ -331,7 +331,7 @@ def a_revoked_peer_ends_nobody_by_its_word(cluster, folder):
     away.store.rename(folder / "after")
     shutil.copytree(folder / "before", away.store)  # and there is nobody else
     away.start(flags)
-    wait_for(lambda: says(away, "this peer ends unless another admits it"))
+    wait_for(lambda: says(away, "this peer ends unless it reaches members"))
     # It was advised to start it again, to have it leave in order.
     left = ask(cluster, away, "leave")
     assert left.returncode == 1, left.stdout

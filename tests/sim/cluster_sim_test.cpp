@@ -64,11 +64,11 @@ BOOST_AUTO_TEST_SUITE(recorded_traces,
                       *boost::unit_test::precondition(traces_hold))
 
 const std::uint64_t of_shoals[] = {
-  0xf859e607eae735fd, 0x27ac78bc2c256ff9, 0x1a911aa65a647a06,
-  0x23b9ce46d0e5983e, 0x8f149aefba603230, 0x59798810dc5177ed,
-  0xbfa496bab22c0033, 0x7f83286a06a5041c, 0xba8a29c6321118ff,
-  0x9d649aca4eb7f075, 0x1b6d8c43f4adba01, 0x1b755ca70d82712f,
-  0x4fa3791394d2ac2f, 0xb13ae3aaf51ffbee, 0x7d64f575fb46f1cc,
+  0xf859e607eae735fd, 0xdfde018aeb0aadf9, 0x1a911aa65a647a06,
+  0x3e189eddcdb1d9ed, 0x8f149aefba603230, 0x59798810dc5177ed,
+  0x5a4b953297121cc3, 0x7f83286a06a5041c, 0xba8a29c6321118ff,
+  0x9d649aca4eb7f075, 0x88a47cd66dee1f21, 0x1b755ca70d82712f,
+  0x6410f75a4ad001b4, 0xb13ae3aaf51ffbee, 0x7d64f575fb46f1cc,
   0x2fa9e4220dd4a127,
 };
 

@@ -53,10 +53,10 @@ void impl::on(const turned_away& e) {
   std::string line =
     e.address + " says that this peer was revoked: it is not dialled again";
   if (has == support::none)
-    line += ", and this peer ends unless another admits it";
+    line += ", and this peer ends unless it reaches members that let it in";
   else if (has == support::contact)
-    line += ", and this peer ends when it has no other contact, unless one "
-            "admits it";
+    line += ", and this peer ends once no other peer is in contact, unless "
+            "members let it in before";
   say(line);
 }
 

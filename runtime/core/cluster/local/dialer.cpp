@@ -169,11 +169,8 @@ bool dialer::turned_away(const std::string& address, support has) {
 }
 
 std::optional<std::string> dialer::shut_out_by(support has, nanoseconds now) {
-  const support had = std::exchange(had_, has);
   if (has == support::quorum)
     accuser_.clear();
-  else if (had == support::quorum)
-    barred_.clear(); // what a member was told did not count: it asks again
   if (has != support::none || accuser_.empty())
     shut_out_at_ = time_max;
   else if (!is_shut_out())

@@ -90,8 +90,8 @@ public:
   void trust_all() { barred_.clear(); }
   /// Whether a peer has called us revoked, and no other is there.
   bool is_shut_out() const { return shut_out_at_ != time_max; }
-  /// To be called at every event: only a quorum ends what was said, a contact
-  /// puts the end of this peer off.
+  /// To be called whenever the state is evaluated: only a quorum ends what was
+  /// said, a contact puts the end of this peer off.
   /// @returns the address whose statement now counts
   std::optional<std::string> shut_out_by(support has, nanoseconds now);
 
@@ -131,7 +131,6 @@ private:
   std::set<std::string> barred_;           ///< addresses that called us revoked
   std::string accuser_; ///< one of them; empty: none, or we were admitted
   nanoseconds shut_out_at_ = time_max; ///< when its statement counts
-  support had_ = support::none;        ///< at the last shut_out_by()
 };
 
 } // namespace shoal::core::cluster
