@@ -23,8 +23,7 @@ runtime::client_config client_of(const node_address& at) {
   for (const std::string& peer : at.peers)
     c.addresses.push_back(runtime::with_node_port(peer));
   c.cluster_key_file = at.cluster_key;
-  if (at.cluster_key.empty())
-    c.keys_of = std::filesystem::absolute(data_dir_of(at));
+  c.keys_of = std::filesystem::absolute(data_dir_of(at));
   return c;
 }
 

@@ -301,6 +301,8 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
             return {};
       if (!hand_over(e))
         return {};
+      if (e.kind == job_event_kind::view) // perhaps with other members
+        refresh = {};
     }
     has_read_to(next);
     if (reply.ended)

@@ -27,7 +27,7 @@ static std::vector<fs::path> own_files(const client_config& config) {
   return out;
 }
 
-client_keys keys_for(const client_config& config) {
+client_keys keys_for(const client_config& config, bool in_touch) {
   client_keys out;
   const auto add = [&out](const auto& load) {
     try {
@@ -38,13 +38,14 @@ client_keys keys_for(const client_config& config) {
       out.why = e.what();
     }
   };
-  if (!config.cluster_key_file.empty()) {
+  const bool named = !config.cluster_key_file.empty();
+  if (named)
     add([&] { return load_cluster_key(config.cluster_key_file); });
-  } else {
+  if (!named || in_touch)
     for (const fs::path& file : own_files(config))
       add([&] { return load_cluster_key(file); });
+  if (!named)
     add(existing_user_key);
-  }
   if (!out.all.empty())
     out.why.clear();
   return out;

@@ -1,9 +1,11 @@
 // runtime/control/client_keys.hpp -- the cluster keys that a client may use.
 //
-// With a key file that is named: that one alone. Otherwise the copies that this
-// user's nodes keep in their data directories (of a node that is named: its own
-// alone), then the user's own key file. A client tries them one after the other, as
-// which of the shoals a peer belongs to is known only from its answer.
+// With a key file that is named: that one alone, until the client has been in touch
+// with the shoal; then also the copies below, as the shoal may replace its key.
+// Otherwise the copies that this user's nodes keep in their data directories (of a
+// node that is named: its own alone), then the user's own key file. A client tries
+// them one after the other, as which of the shoals a peer belongs to is known only
+// from its answer.
 //
 // Threads: any. Errors: a key file that cannot be read is left out; if none is left,
 // `why` is the reason of the last one.
@@ -22,8 +24,8 @@ struct client_keys {
   std::string why;                             ///< there is none; else empty
 };
 
-/// Makes none, since nobody would know a new key.
-client_keys keys_for(const client_config& config);
+/// Makes none, since nobody would know a new key. @param in_touch  see above
+client_keys keys_for(const client_config& config, bool in_touch = false);
 
 /// Why the key file that the user has named cannot be used; "": it can, none is,
 /// or it has been used before.

@@ -41,7 +41,7 @@ bool client_session::try_local(const fs::path& folder) {
 
 std::unique_ptr<client_link> client_session::dial(const std::string& address) {
   bool refuses = false;
-  const client_keys keys = keys_for(config_);
+  const client_keys keys = keys_for(config_, !addresses_.empty());
   no_key_ = keys.why;
   if (keys.all.empty())
     text_ = no_key_;
@@ -184,7 +184,8 @@ bool client_session::move(steady_clock::time_point until,
     if (config_.say && !said && steady_clock::now() >= say_at) {
       said = true;
       config_.say(lost_node_text(
-        before, {!addresses_.empty(), no_key_, refusing_},
+        before,
+        {!addresses_.empty(), no_key_, refusing_, config_.cluster_key_file},
         std::chrono::ceil<std::chrono::seconds>(until - steady_clock::now())
           .count()));
     }

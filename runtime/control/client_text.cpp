@@ -27,8 +27,11 @@ std::string lost_node_text(const std::string& lost, const other_nodes& others,
                 "key to ask those of others"
             : !others.refusing.empty()
               ? "the nodes at " + joined(others.refusing)
-                  + " refuse this command's cluster key: name the key of "
-                    "their shoal by --cluster-key FILE"
+                  + " refuse this command's cluster key: "
+                  + (others.key_file.empty()
+                       ? "name the key of their shoal by --cluster-key FILE"
+                       : "if it was replaced, put the new one into "
+                           + others.key_file.string() + ", which is read again")
             : !others.named ? "it had not yet named other nodes"
                             : "no other node does")
          + "; trying for " + std::to_string(seconds) + " s more";

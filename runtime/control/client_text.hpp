@@ -22,10 +22,11 @@ struct failed_ways {
 
 /// Why a client that has lost its node has not moved to another one.
 struct other_nodes {
-  bool named = false;                ///< the lost node had told of others
-  std::string no_key;                ///< as in failed_ways
-  std::vector<std::string> refusing; ///< addresses of those that do not use
-                                     ///< this client's key
+  bool named = false;                  ///< the lost node had told of others
+  std::string no_key;                  ///< as in failed_ways
+  std::vector<std::string> refusing;   ///< addresses of those that do not use
+                                       ///< this client's key
+  std::filesystem::path key_file = {}; ///< that the user has named
 };
 
 /// The line about a node that is lost while a client looks for another one, for

@@ -4,6 +4,7 @@
 // No real node: a socket that takes connections and never answers stands for a
 // stopped one.
 #include "runtime/control/client.hpp"
+#include "runtime/control/client_keys.hpp"
 #include "runtime/control/client_text.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/control/unix_socket.hpp"
@@ -156,6 +157,21 @@ BOOST_AUTO_TEST_CASE(a_key_that_was_used_is_not_needed_for_a_node_here) {
   BOOST_TEST(!later.connect());
 }
 
+// After a revocation, a command with the former key was refused by all others when its
+// own node died.
+BOOST_AUTO_TEST_CASE(a_client_in_touch_follows_its_shoal_to_a_new_key) {
+  const home here;
+  client_config c = asking("anna");
+  c.cluster_key_file = here.folder.path() / "key";
+  c.keys_of = c.data_dir;
+  const auto old = new_cluster_key(c.cluster_key_file);
+  const auto kept = transport::tls::make_shared_key();
+  keep_own_key(c.data_dir, kept);
+  using keys = std::vector<transport::tls::shared_key>;
+  BOOST_TEST((keys_for(c).all == keys{old}));
+  BOOST_TEST((keys_for(c, true).all == keys{old, kept}));
+}
+
 BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
   const std::string said =
     lost_node_text("A", {true, {}, {"10.0.0.1:7", "10.0.0.2:7"}}, 58);
@@ -163,6 +179,10 @@ BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
   BOOST_TEST(says(said, "--cluster-key"), said);
   BOOST_TEST(says(said, "58 s"), said);
   BOOST_TEST(!says(said, "no other node"), said);
+  const std::string file =
+    lost_node_text("A", {true, {}, {"10.0.0.1:7"}, "/home/key"}, 58);
+  BOOST_TEST(says(file, "the new one into /home/key, which is read again"),
+             file);
   BOOST_TEST(says(lost_node_text("A", {true, {}, {}}, 5), "no other node"));
   BOOST_TEST(says(lost_node_text("A", {false, {}, {}}, 5), "not yet named"));
 }
