@@ -99,6 +99,8 @@ const json& pattern() {
                              {"why", ""},
                              {"since_unix_ms", 0u},
                              {"latest_unix_ms", 0u}};
+  static const json former = {
+    {"id", ""}, {"name", ""}, {"how", ""}, {"unix_ms", 0u}};
   static const json pipeline = {
     {"pipeline", 0u}, {"ready", false}, {"streams", 0u},  {"running", 0u},
     {"waiting", 0u},  {"pages", 0u},    {"pages_max", 0u}};
@@ -123,6 +125,7 @@ const json& pattern() {
     {"jobs", json::array({job})},
     {"other_shoals", json::array({other})},
     {"apart", json::array({apart})},
+    {"former?", json::array({former})},
     {"cuts", json::array({json::array({""})})},
     {"links", json::array({link})},
     {"resources?",

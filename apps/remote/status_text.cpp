@@ -210,9 +210,9 @@ void put_work(std::string& out, const json& peer, const json& job) {
         id.c_str());
     const std::string newest =
       job.contains("checkpoint")
-        ? "the newest is of step "
+        ? "the job's newest is of step "
             + std::to_string(job["checkpoint"]["step"].get<std::uint64_t>())
-        : "none has been heard of yet";
+        : "none is known here yet";
     if (shared)
       put(out, "in parts on %s, each part on %zu; %s\n", counted.c_str(),
           keepers.size(), newest.c_str());
@@ -273,6 +273,26 @@ std::string http_address(const status_json& status) {
   return (four ? "127.0.0.1" : "[::1]") + port;
 }
 
+/// "host3 (9f86d081), lost at 2026-11-29 11:50:07 UTC; ...", the newest first.
+static std::string former_text(const status_json& status) {
+  constexpr std::size_t shown_max = 8;
+  if (!status.contains("former"))
+    return {};
+  const json& all = status["former"];
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), shown_max); ++i) {
+    const json& f = all[all.size() - 1 - i];
+    const std::string how = text_of(f, "how");
+    out += (i == 0 ? "" : "; ") + text_of(f, "name") + " ("
+           + begin_of(f["id"], 8) + "), "
+           + (how == "elsewhere" ? "in another shoal" : how) + " at "
+           + core::utc_text(std::int64_t(number(f, "unix_ms")));
+  }
+  if (all.size() > shown_max)
+    out += "; and " + std::to_string(all.size() - shown_max) + " more";
+  return out;
+}
+
 std::string status_table(const status_json& status) {
   std::string out;
   put(out, "shoal %s  epoch %llu  %s\n", begin_of(status["id"], 12).c_str(),
@@ -294,6 +314,8 @@ std::string status_table(const status_json& status) {
   }
   put(out, "* the node that was asked (%s)%s\n", text(status, "name"),
       store_of(status).c_str());
+  if (const std::string gone = former_text(status); !gone.empty())
+    put(out, "not here any more: %s\n", gone.c_str());
   if (const std::string http = http_address(status); !http.empty())
     put(out,
         "models are served over HTTP at http://%s/v1, and in a browser at "

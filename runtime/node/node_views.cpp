@@ -284,6 +284,7 @@ status_input node::impl::now() const {
   in.versions = std::move(known.versions);
   in.strangers = std::move(known.strangers);
   in.apart = std::move(known.apart);
+  in.former = std::move(known.former);
   in.beacons = known.beacons;
   in.journal = journal_.get();
   in.resources = resources_now(*store_);

@@ -40,16 +40,30 @@ int fit(const core::member& m, const std::string& word) {
                                                       : 0;
 }
 
-std::string gone_text(const core::view& before, const core::view& now,
-                      const core::member& m) {
+departure how_gone(const core::view& before, const core::view& now,
+                   const core::member& m) {
   if (core::is_revoked(now, m.id.peer))
-    return "was revoked";
+    return departure::revoked;
   if (before.shoal != now.shoal)
+    return departure::stayed;
+  return m.state == core::member_state::leaving ? departure::left
+                                                : departure::lost;
+}
+
+const char* gone_text(departure how) {
+  switch (how) {
+  case departure::left:
+    return "left the shoal";
+  case departure::revoked:
+    return "was revoked";
+  case departure::stayed:
     return "stayed behind when this node went to another shoal";
-  return m.state == core::member_state::leaving
-           ? "left the shoal"
-           : "was taken out of the view, since it could not be reached or "
-             "held up a job,";
+  case departure::lost:
+    break;
+  }
+  return "was taken out of the view, since it could not be reached or held up "
+         "a "
+         "job,";
 }
 
 } // namespace
@@ -68,7 +82,7 @@ void absent_peers::disconnected(const core::peer_id& peer,
 
 void absent_peers::adopted(const core::view* before, const core::view& now,
                            std::int64_t unix_ms) {
-  std::erase_if(former_, [&now](const former& f) {
+  std::erase_if(former_, [&now](const former_member& f) {
     return core::find_member(now, f.peer) != nullptr;
   });
   if (!before)
@@ -78,7 +92,7 @@ void absent_peers::adopted(const core::view* before, const core::view& now,
       continue;
     if (former_.size() >= former_max)
       former_.pop_front();
-    former_.push_back({m.id.peer, m.name, gone_text(*before, now, m), unix_ms});
+    former_.push_back({m.id.peer, m.name, how_gone(*before, now, m), unix_ms});
   }
 }
 
@@ -101,17 +115,16 @@ absent_peers::find(const core::view& v, const std::string& word,
     return {{},
             "several peers fit '" + word
               + "': use the id of one, or more of it; see `shoal status`"};
-  if (const former* f = find_former(word))
+  if (const former_member* f = find_former(word))
     return {{},
-            shown_peer(f->peer, f->name) + " " + f->gone + " at "
+            shown_peer(f->peer, f->name) + " " + gone_text(f->how) + " at "
               + core::when_text(f->unix_ms, unix_ms)
               + ", and has not come back"};
   return {{}, nobody(v, word)};
 }
 
-const absent_peers::former*
-absent_peers::find_former(const std::string& word) const {
-  const auto fits = [&word](const former& f) {
+const former_member* absent_peers::find_former(const std::string& word) const {
+  const auto fits = [&word](const former_member& f) {
     return f.name == word || begins(f.peer, word);
   };
   const auto at = std::find_if(former_.rbegin(), former_.rend(), fits);
@@ -120,7 +133,7 @@ absent_peers::find_former(const std::string& word) const {
 
 std::vector<core::peer_id> absent_peers::gone(const std::string& name) const {
   std::vector<core::peer_id> out;
-  for (const former& f : former_)
+  for (const former_member& f : former_)
     if (f.name == name)
       out.push_back(f.peer);
   return out;
@@ -130,7 +143,7 @@ std::vector<std::string>
 absent_peers::names(const std::vector<core::peer_id>& peers) const {
   std::vector<std::string> out;
   for (const core::peer_id& p : peers) {
-    const auto at = std::ranges::find(former_, p, &former::peer);
+    const auto at = std::ranges::find(former_, p, &former_member::peer);
     out.push_back(named(p, at == former_.end() ? std::string() : at->name));
   }
   return out;
@@ -144,7 +157,7 @@ absent_peers::nobody(const core::view& v, const std::string& word) const {
   std::vector<std::string_view> names;
   for (const core::member& m : v.members)
     names.push_back(m.name);
-  for (const former& f : former_)
+  for (const former_member& f : former_)
     names.push_back(f.name);
   const std::string meant = core::did_you_mean(word, names);
   return "no peer '" + word

@@ -21,6 +21,20 @@ struct view; // runtime/core/view.hpp
 
 namespace shoal::runtime {
 
+enum class departure : std::uint8_t {
+  left = 1,
+  lost = 2, ///< out of reach, or it held up a job
+  revoked = 3,
+  stayed = 4, ///< it is in the shoal that this node has left for another
+};
+
+struct former_member {
+  core::peer_id peer{};
+  std::string name;
+  departure how = departure::lost;
+  std::int64_t unix_ms = 0;
+};
+
 class absent_peers {
 public:
   /// Limit of the former members that are remembered, newest first: a quarter
@@ -49,12 +63,14 @@ public:
   meant find(const core::view& v, const std::string& word,
              std::int64_t unix_ms) const;
 
+  /// All that have not come back, newest last; former_max at most.
+  const std::deque<former_member>& former() const { return former_; }
+
   /// The former members with this name.
   std::vector<core::peer_id> gone(const std::string& name) const;
 
   /// "two (9f86d081)" each, or the digits alone of one that went earlier.
-  std::vector<std::string>
-  names(const std::vector<core::peer_id>& peers) const;
+  std::vector<std::string> names(const std::vector<core::peer_id>& peers) const;
 
   /// "peer two (9f86d081) is not reachable since ...", for a member without
   /// connection. @pre a member of `v`
@@ -62,19 +78,12 @@ public:
                           std::int64_t unix_ms) const;
 
 private:
-  struct former {
-    core::peer_id peer{};
-    std::string name;
-    std::string gone; ///< "left the shoal", ...
-    std::int64_t unix_ms = 0;
-  };
-
-  const former* find_former(const std::string& word) const;
+  const former_member* find_former(const std::string& word) const;
   std::string nobody(const core::view& v, const std::string& word) const;
 
   std::int64_t started_ms_;
   std::map<core::peer_id, std::int64_t> lost_; ///< time of the loss, Unix time
-  std::deque<former> former_;                  ///< newest last
+  std::deque<former_member> former_;
 };
 
 } // namespace shoal::runtime

@@ -267,7 +267,11 @@ known_nodes::summary known_nodes::all(std::int64_t now_ms) const {
   std::erase_if(strangers, [&](const auto& s) {
     return now_ms - s.second.heard_ms > stranger_silence_ms;
   });
-  return {versions_.all(), std::move(strangers), apart_.list(now_ms), beacons_};
+  return {versions_.all(),
+          std::move(strangers),
+          apart_.list(now_ms),
+          beacons_,
+          {absent_.former().begin(), absent_.former().end()}};
 }
 
 } // namespace shoal::runtime

@@ -110,6 +110,7 @@ public:
     std::map<core::peer_id, shoal_of_peer> strangers;
     std::vector<apart_node> apart;
     beacon_counts beacons;
+    std::vector<former_member> former; ///< as absent_peers::former()
   };
   summary all(std::int64_t now_ms) const;
 

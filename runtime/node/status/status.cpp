@@ -217,6 +217,11 @@ const json_table<status_input>& status_table() {
      "nodes that this one has met in the last 10 minutes and that are not of "
      "its shoal: another cluster key, --cluster or planner",
      apart_json, apart_fields()},
+    {"former", "list of objects", "",
+     "members that are gone since this node has started and have not come "
+     "back, "
+     "the newest last",
+     former_json, former_fields()},
     {"cuts", "list of lists of texts", "",
      "ids of two members each that cannot reach each other", cuts_json},
     {"links", "list of objects", "", "how tensors reach each peer", links_json,

@@ -41,8 +41,9 @@ struct status_input {
   std::vector<link_hub::link_stat> links;
   std::vector<std::pair<core::peer_id, pair_choice>> pairs;
   beacon_counts beacons;
-  std::vector<apart_node> apart; ///< nodes met that belong to other shoals
-  std::int64_t unix_ms = 0;      ///< now, to which ages are relative
+  std::vector<apart_node> apart;     ///< nodes met that belong to other shoals
+  std::vector<former_member> former; ///< members that are gone
+  std::int64_t unix_ms = 0;          ///< now, to which ages are relative
   const job_journal* journal = nullptr; ///< may be null
   /// Peers whose disks refuse checkpoints, as far as known here.
   std::map<core::island_id, std::vector<core::peer_id>> refusing_disks;

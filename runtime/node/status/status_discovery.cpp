@@ -1,6 +1,8 @@
 // runtime/node/status/status_discovery.cpp -- the tables of what discovery has met.
 #include "runtime/node/status/status_discovery.hpp"
 
+#include "runtime/core/text/hex.hpp"
+
 #include <algorithm>
 
 namespace shoal::runtime {
@@ -52,6 +54,34 @@ const json_table<apart_node>& apart_table() {
   return table;
 }
 
+const char* word_for(departure how) {
+  switch (how) {
+  case departure::left:
+    return "left";
+  case departure::revoked:
+    return "revoked";
+  case departure::stayed:
+    return "elsewhere";
+  case departure::lost:
+    break;
+  }
+  return "lost";
+}
+
+const json_table<former_member>& former_table() {
+  using f = const former_member&;
+  static const json_table<former_member> table{
+    {"id", "text", "", "", [](f v) { return json(core::to_hex(v.peer)); }},
+    {"name", "text", "", "", [](f v) { return json(v.name); }},
+    {"how", "text", "",
+     "`lost` (out of reach, or it held up a job), `left`, `revoked`, or "
+     "`elsewhere` (in the shoal that this node has left for another)",
+     [](f v) { return json(word_for(v.how)); }},
+    {"unix_ms", "whole number", "ms", "Unix time at which it was gone",
+     [](f v) { return json(std::uint64_t(v.unix_ms)); }}};
+  return table;
+}
+
 } // namespace
 
 json_value beacons_json(const status_input& in) {
@@ -68,6 +98,14 @@ json_value apart_json(const status_input& in) {
 
 std::vector<field_text> apart_fields() {
   return texts_of(apart_table());
+}
+
+json_value former_json(const status_input& in) {
+  return written_each(former_table(), in.former);
+}
+
+std::vector<field_text> former_fields() {
+  return texts_of(former_table());
 }
 
 } // namespace shoal::runtime

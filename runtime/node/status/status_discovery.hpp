@@ -1,5 +1,5 @@
-// runtime/node/status/status_discovery.hpp -- beacons, and nodes that were met but
-// are of other shoals, in a status.
+// runtime/node/status/status_discovery.hpp -- beacons, nodes that were met but are of
+// other shoals, and members that are gone, in a status.
 //
 // Threads: any.
 #pragma once
@@ -18,5 +18,9 @@ std::vector<field_text> beacon_fields();
 /// A list with an object for each node.
 json_value apart_json(const status_input& in);
 std::vector<field_text> apart_fields(); ///< of each of its objects
+
+/// The same of the members that are gone.
+json_value former_json(const status_input& in);
+std::vector<field_text> former_fields();
 
 } // namespace shoal::runtime

@@ -61,7 +61,8 @@ std::string made_of_nothing(const std::string& key, std::size_t count) {
 
 /// An answer of some hundred kilobytes would become a hundred megabytes.
 BOOST_AUTO_TEST_CASE(an_answer_of_too_many_values_is_refused) {
-  for (const char* key : {"peers", "jobs", "links", "other_shoals", "apart"}) {
+  for (const char* key :
+       {"peers", "jobs", "links", "other_shoals", "apart", "former"}) {
     const std::string text = made_of_nothing(key, 60000);
     BOOST_TEST(text.size() < shoal::runtime::status_bytes_max, key);
     const auto status = parse_status(text);
@@ -135,7 +136,7 @@ BOOST_AUTO_TEST_CASE(present_values_are_shown) {
         " 3 min ",
         "  trains job run (00000000), replica 0 stage 1, layers 4-7\n",
         "  keeps the checkpoints of job run (00000000): whole on 2 disks; none "
-        "has been heard of yet\n"})
+        "is known here yet\n"})
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
@@ -159,6 +160,28 @@ BOOST_AUTO_TEST_CASE(the_room_of_each_disk_and_what_is_used_are_shown) {
   // An earlier version does not say what is used.
   const std::string less = tables_of(peers + "}");
   BOOST_TEST(less.find("that was asked (anna)\n") != std::string::npos, less);
+}
+
+// Who looked for a dead machine found no word of it.
+BOOST_AUTO_TEST_CASE(members_that_are_gone_are_named_the_newest_first) {
+  const auto shown = [](std::size_t count) {
+    std::string former;
+    for (std::size_t i = 0; i < count; ++i)
+      former += (i == 0 ? "" : ",") + std::string(R"({"id":"00000000ab",)")
+                + R"("name":"n)" + std::to_string(i) + R"(","how":")"
+                + (i == 0 ? "elsewhere" : "lost") + R"(","unix_ms":86400000})";
+    return tables_of(R"({"peers":[],"jobs":[],"former":[)" + former + "]}");
+  };
+  BOOST_TEST(shown(0).find("not here") == std::string::npos);
+  const std::string two = shown(2);
+  BOOST_TEST(two.find("not here any more: n1 (00000000), lost at 1970-01-02 "
+                      "00:00:00 UTC; n0 (00000000), in another shoal at ")
+               != std::string::npos,
+             two);
+  const std::string many = shown(20);
+  BOOST_TEST(many.find("n12 (") != std::string::npos, many);
+  BOOST_TEST(many.find("n11 (") == std::string::npos, many);
+  BOOST_TEST(many.find("; and 12 more\n") != std::string::npos, many);
 }
 
 /// Of 0.0.0.0 no client can make use.
@@ -198,7 +221,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_refuses_checkpoints_is_no_place_of_them) {
   BOOST_TEST(tables.find(refused) == tables.rfind(refused), tables);
   BOOST_TEST(
     tables.find("  keeps the checkpoints of job run (00000000): whole on 2 "
-                "disks; the newest is of step 7\n")
+                "disks; the job's newest is of step 7\n")
       != std::string::npos,
     tables);
 }

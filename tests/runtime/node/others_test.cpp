@@ -49,8 +49,30 @@ BOOST_AUTO_TEST_CASE(a_former_member_is_remembered_until_it_returns) {
   const std::string why = peers.find(now, "bert", 5000).why;
   BOOST_TEST(says(why, "bert (02020202) was revoked"), why);
   BOOST_TEST(says(why, "4 s ago"), why);
+  BOOST_TEST_REQUIRE(peers.former().size() == 1u);
+  BOOST_TEST((peers.former()[0].how == departure::revoked));
   peers.adopted(&now, before, 6000);
+  BOOST_TEST(peers.former().empty());
   BOOST_TEST(peers.find(before, "bert", 7000).why == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_former_member_was_lost_or_left_or_stayed_elsewhere) {
+  core::view before;
+  before.members = {peer(1, "anna"), peer(2, "bert"), peer(3, "cleo")};
+  before.members[2].state = core::member_state::leaving;
+  core::view now = before;
+  now.members.resize(1);
+  absent_peers peers(0);
+  peers.adopted(&before, now, 1000);
+  BOOST_TEST_REQUIRE(peers.former().size() == 2u);
+  BOOST_TEST((peers.former()[0].how == departure::lost));
+  BOOST_TEST((peers.former()[1].how == departure::left));
+  BOOST_TEST(peers.former()[1].name == "cleo");
+  core::view other;
+  other.shoal = {9};
+  other.members = {peer(4, "dora")};
+  peers.adopted(&now, other, 2000);
+  BOOST_TEST((peers.former().back().how == departure::stayed));
 }
 
 BOOST_AUTO_TEST_CASE(a_list_of_nodes_that_are_apart_has_an_end) {
