@@ -3,6 +3,7 @@
 #include "runtime/node/profile_keeper.hpp"
 
 #include "runtime/core/measure/median.hpp"
+#include "runtime/core/planning/placement.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,6 +13,18 @@ namespace shoal::runtime {
 profile_keeper::profile_keeper(const core::peer_id& self,
                                const core::device_profile& measured_at_start)
   : self_(self), watch_(measured_at_start) {
+}
+
+/// The members that work for an island on the machine of `self`.
+static std::size_t on_host_of(const core::view& v, const core::member* self,
+                              const core::island_place& at) {
+  std::size_t found = 0;
+  for (const core::member_id& id : core::workers(at.replicas)) {
+    const core::member* m = core::find_member(v, id.peer);
+    found += self != nullptr && m != nullptr && !m->host.empty()
+             && m->host == self->host;
+  }
+  return found;
 }
 
 void profile_keeper::step(core::nanoseconds now,
@@ -31,7 +44,7 @@ void profile_keeper::step(core::nanoseconds now,
         continue;
       const core::island_place& at = a.islands[id.index];
       if (std::exchange(e.since, at.since) != at.since)
-        watch_.placed(job);
+        watch_.placed(job, on_host_of(*v, self, at));
       // While state is being moved, a device does more than steps.
       if (self != nullptr && at.arriving.empty())
         for (const auto& need : core::predict(*v, job, at).members)

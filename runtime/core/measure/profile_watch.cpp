@@ -84,8 +84,12 @@ profile_watch::job_pace& profile_watch::pace_of(job_id job) {
   return jobs_[job];
 }
 
-void profile_watch::placed(job_id job) {
-  pace_of(job).settling = settling_steps;
+void profile_watch::placed(job_id job, std::size_t sharers) {
+  job_pace& pace = pace_of(job);
+  if (pace.sharers != sharers)
+    pace = {};
+  pace.sharers = sharers;
+  pace.settling = settling_steps;
 }
 
 void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,

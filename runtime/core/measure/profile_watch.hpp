@@ -103,8 +103,10 @@ public:
   /// A job's first steps under another assignment are not observed.
   static constexpr std::size_t settling_steps = 3;
 
-  /// A job has another assignment.
-  void placed(job_id job);
+  /// A job has another assignment. @param sharers  members that work for it on this
+  /// machine: how much they hinder each other is an error of the plan, too, so that
+  /// with another number what is usual is learnt anew
+  void placed(job_id job, std::size_t sharers = 1);
   /// A step of a job took the device `took` where `expected` was expected with
   /// `believed` MFLOP/s. With a zero it is no observation.
   void step(nanoseconds now, job_id job, nanoseconds expected, nanoseconds took,
@@ -139,6 +141,7 @@ private:
     std::size_t seen = 0;
     std::uint64_t usual = 0;  ///< of `first`: took / expected
     std::size_t settling = 0; ///< steps still to be ignored
+    std::size_t sharers = 1;
   };
   struct link_kind {
     steady_figure latency;

@@ -139,6 +139,17 @@ BOOST_AUTO_TEST_CASE(steps_after_a_change_of_the_plan_say_nothing) {
   BOOST_TEST(w.run(10, 250) > 0);
 }
 
+// Nodes of one machine that hinder each other less than plans count on: when all but
+// one had died, that one was taken for a seventh as fast.
+BOOST_AUTO_TEST_CASE(steps_with_other_nodes_of_the_machine_are_another_usual) {
+  worker w;
+  w.watch.placed(1, 3);
+  w.run(20, 3000);
+  w.watch.placed(1, 1);
+  BOOST_TEST(w.run(100, 900) == 0);
+  BOOST_TEST(w.run(10, 200) > 0);
+}
+
 BOOST_AUTO_TEST_CASE(noise_is_no_news) {
   std::mt19937_64 random(7);
   worker w;
