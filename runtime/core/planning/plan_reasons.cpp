@@ -50,7 +50,9 @@ public:
           distinct.insert(shard.where.member);
       stages_ = std::min(stages_, std::uint32_t(r.stages.size()));
       deepest_ = std::max(deepest_, std::uint32_t(r.stages.size()));
-      peers_of_one_ = std::min(peers_of_one_, std::uint32_t(distinct.size()));
+      const auto peers = std::uint32_t(distinct.size());
+      alike_ = alike_ && (peers_of_one_ == ~0u || peers_of_one_ == peers);
+      peers_of_one_ = std::min(peers_of_one_, peers);
     }
   }
 
@@ -80,8 +82,7 @@ private:
       why = "a step has " + std::to_string(job_.microbatches)
             + (job_.microbatches == 1 ? " microbatch" : " microbatches");
     else if (wanted * deep > able_)
-      why = able_text(able_, shared_)
-            + (deep > 1 ? ", for stages on peers of their own" : "");
+      why = lacking_text();
     else if (!a_.arriving.empty())
       why = "their state is on its way";
     add("parallelism.data_parallel_replicate_degree", std::to_string(wanted),
@@ -101,9 +102,10 @@ private:
           "the model has " + count(job_.blocks, "layer"));
     } else if (peers_of_one_ < wanted) {
       add(key, std::to_string(wanted),
-          std::string("all stages of a ") + placer_of(job_.kind).replica
-            + " on " + count(peers_of_one_, "peer"),
-          lacks_peers(wanted) ? able_text(able_, shared_)
+          std::string("all stages of ") + (alike_ ? "a " : "one ")
+            + placer_of(job_.kind).replica + " on "
+            + count(peers_of_one_, "peer"),
+          lacks_peers(wanted) ? lacking_text()
           : !a_.arriving.empty()
             ? "their state is on its way"
             : "no other peers have the memory for a stage");
@@ -116,6 +118,18 @@ private:
     if (job_.kind == job_kind::serve)
       return able_ <= peers_of_one_;
     return able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas));
+  }
+
+  /// Why the wanted numbers cannot be: there are too few peers.
+  std::string lacking_text() const {
+    const auto replicas = std::uint64_t(std::max(1, job_.want_replicas));
+    const auto stages = std::uint64_t(std::max(1, job_.want_stages));
+    const std::string only = able_text(able_, shared_);
+    if (job_.kind == job_kind::serve || replicas == 1 || stages == 1)
+      return only;
+    return count(replicas, "replica") + " of " + count(stages, "stage")
+           + " would need " + count(replicas * stages, "peer") + ", and "
+           + only;
   }
 
   void schedule() {
@@ -166,6 +180,7 @@ private:
   std::uint32_t stages_ = ~0u;       ///< fewest stages of a replica
   std::uint32_t deepest_ = 0;        ///< most stages of a replica
   std::uint32_t peers_of_one_ = ~0u; ///< of the replica with the fewest peers
+  bool alike_ = true;                ///< all replicas have as many
   std::vector<unheld_wish> out_;
 };
 

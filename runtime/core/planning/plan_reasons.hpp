@@ -44,7 +44,7 @@ unheld_wishes(const view& v, const assignment& a);
 
 /// Why the planner does so.
 inline constexpr const char* rare_copies_cause =
-  "one at each step would take more than 2 % of its time";
+  "keeping up with each step would cost more than 2 % of its time";
 static_assert(copy_cost_permille == 20);
 
 /// What the loss of a peer may cost where the planner has chosen to copy the

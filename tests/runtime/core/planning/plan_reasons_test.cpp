@@ -47,7 +47,10 @@ BOOST_AUTO_TEST_CASE(more_replicas_than_peers) {
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 2;
   const std::string text = unheld(v);
-  BOOST_TEST(text.find("as only 3 peers compute") != std::string::npos, text);
+  BOOST_TEST(text.find("as 2 replicas of 2 stages would need 4 peers, and only "
+                       "3 peers compute")
+               != std::string::npos,
+             text);
 }
 
 BOOST_AUTO_TEST_CASE(more_replicas_than_microbatches) {
