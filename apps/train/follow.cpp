@@ -454,7 +454,6 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
     if (o.unwritten)
       unwritten_ = o;
     const std::string step = std::to_string(o.asked.step);
-    const std::string why = o.why.empty() ? "a newer one was ready" : o.why;
     std::error_code ignored;
     const fs::path there = config_.folder / "checkpoint" / ("step-" + step);
     if (!trying_)
@@ -464,7 +463,7 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
           + (fs::exists(there, ignored)
                ? " was not fetched again, and stays in " + there.string() + ": "
                : " is not in " + config_.folder.string() + ": ")
-          + why);
+          + o.why);
     return;
   }
   // Where it lies now: the folder may have been moved since it was asked for.

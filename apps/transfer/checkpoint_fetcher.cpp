@@ -35,7 +35,11 @@ void checkpoint_fetcher::want(const runtime::job_event& checkpoint,
   {
     std::lock_guard lock(mutex_);
     if (next_)
-      outcomes_.push_back({next_->checkpoint, {}, {}});
+      outcomes_.push_back(
+        {next_->checkpoint,
+         {},
+         "that of step " + std::to_string(step_)
+           + " is still being fetched, and then a newer one"});
     next_ = wish{checkpoint, where, folder_, id_of(folder_.parent_path())};
   }
   changed_.notify_all();
@@ -91,6 +95,7 @@ void checkpoint_fetcher::run() {
     }
     const wish w = *std::exchange(next_, std::nullopt);
     busy_ = true;
+    step_ = w.checkpoint.step;
     lock.unlock();
     outcome done = fetch(w);
     lock.lock();

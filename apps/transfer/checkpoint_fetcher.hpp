@@ -51,8 +51,7 @@ public:
   struct outcome {
     runtime::job_event asked;
     std::filesystem::path folder; ///< empty: not fetched
-    std::string why;              ///< the reason then; empty: replaced by a
-                                  ///< newer one
+    std::string why;              ///< the reason then
     /// It is complete elsewhere and cannot be written here: a full disk, for
     /// example.
     bool unwritten = false;
@@ -100,7 +99,8 @@ private:
   std::condition_variable changed_;
   std::optional<wish> next_;
   bool busy_ = false;
-  bool stop_ = false; ///< cancels the fetch in progress, and none begins
+  std::uint64_t step_ = 0; ///< of the one in progress
+  bool stop_ = false;      ///< cancels the fetch in progress, and none begins
   bool over_ = false;
   std::deque<outcome> outcomes_;
   std::thread thread_; ///< last member: it uses all of these
