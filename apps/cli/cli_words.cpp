@@ -106,13 +106,17 @@ meant_option(std::string_view name, const std::vector<std::string>& options) {
   return std::string(model) + std::string(model::suggested_key(name, near));
 }
 
-/// The option whose key other trainers call so, in any section; "": there is none.
+/// What to give in place of an option that other trainers call so, in any section; "":
+/// there is none.
 static std::string
 option_called_otherwise(const std::string& name,
                         const std::vector<std::string>& options) {
-  const std::string key(
-    runtime::key_called_otherwise(name.substr(name.rfind('.') + 1)));
-  return has(options, key) ? key : std::string();
+  const runtime::other_name* const o =
+    runtime::key_called_otherwise(name.substr(name.rfind('.') + 1));
+  if (o == nullptr || !has(options, std::string(o->key)))
+    return {};
+  return o->differs.empty() ? core::suggestion(o->key, "--")
+                            : ": " + std::string(o->differs);
 }
 
 /// How a command does what an option of others does, that it lacks; "": not so.
@@ -171,10 +175,10 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
       if (const std::string keys = keys_called(options, name); !keys.empty())
         return "`shoal " + command->get_name() + "` has no option --"
                + core::shown(name) + "; did you mean " + keys + "?";
-    if (const std::string key = option_called_otherwise(name, options);
-        !has(options, name) && !key.empty())
+    if (const std::string meant = option_called_otherwise(name, options);
+        !has(options, name) && !meant.empty())
       return "`shoal " + command->get_name() + "` has no option --"
-             + core::shown(name) + core::suggestion(key, "--");
+             + core::shown(name) + meant;
     if (!has(options, name))
       return (command ? "`shoal " + command->get_name() + "`"
                       : std::string("shoal"))

@@ -14,11 +14,13 @@ namespace shoal::runtime {
 struct other_name {
   std::string_view name;
   std::string_view key; ///< of a run file, with its section
+  /// What differs, where the value is not the same.
+  std::string_view differs = {};
 };
 std::span<const other_name> other_names();
 
-/// "training.seq_len" of "block_size"; "" of a name that is not known. Dashes count as
+/// The entry of "block_size"; null for a name that is not known. Dashes count as
 /// underscores.
-[[nodiscard]] std::string_view key_called_otherwise(std::string_view name);
+[[nodiscard]] const other_name* key_called_otherwise(std::string_view name);
 
 } // namespace shoal::runtime

@@ -93,9 +93,9 @@ struct put_value {
   }
 };
 
-/// The probable place of a key that a section lacks: a key of the section that is one
-/// letter away, another section that has a key of this name, what other trainers call
-/// so, or the nearest of the section's keys.
+/// The probable place of a key that a section lacks: another section that has a key of
+/// this name, unless one of its own is one letter away; what other trainers call so; or
+/// the nearest of the section's keys.
 std::string meant_key(std::string_view section, const std::string& name) {
   const auto in_model = [&] {
     std::vector<std::string_view> names = model::known_keys();
@@ -115,8 +115,13 @@ std::string meant_key(std::string_view section, const std::string& name) {
       other = k.section;
   if (!other.empty() && core::nearest(name, near, 1).empty())
     return ": it is a key of [" + std::string(other) + "]";
-  if (const auto key = key_called_otherwise(name); !key.empty())
-    return core::suggestion(key);
+  if (const other_name* const o = key_called_otherwise(name)) {
+    std::string_view key = o->key;
+    if (key.substr(0, key.find('.')) == section)
+      key.remove_prefix(section.size() + 1);
+    return o->differs.empty() ? core::suggestion(key)
+                              : ": " + std::string(o->differs);
+  }
   const std::string_view meant = core::meant(name, near);
   return core::suggestion(section == "model" ? model::suggested_key(name, meant)
                                              : meant);

@@ -197,8 +197,10 @@ BOOST_AUTO_TEST_CASE(names_of_other_trainers_lead_to_keys) {
       (o.key == "model.path" || std::ranges::any_of(runtime::keys(), is_it)),
       o.name);
   }
-  BOOST_TEST(runtime::key_called_otherwise("max-steps") == "training.steps");
-  BOOST_TEST(runtime::key_called_otherwise("max_step").empty());
+  const auto* const steps = runtime::key_called_otherwise("max-steps");
+  BOOST_REQUIRE(steps != nullptr);
+  BOOST_TEST(steps->key == "training.steps");
+  BOOST_TEST(runtime::key_called_otherwise("max_step") == nullptr);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
