@@ -1,6 +1,7 @@
 // apps/cli/option_sources.cpp -- variables and keys of a file to values of options.
 #include "apps/cli/option_sources.hpp"
 
+#include "apps/cli/help_format.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/home_folder.hpp"
 
@@ -22,20 +23,23 @@ fs::path default_config() {
 }
 
 /// No shell has replaced the ~ of a path in a file or a service's environment.
-std::string at_home(const CLI::Option& option, const std::string& value) {
-  const std::string type = option.get_type_name();
+std::string at_home(const std::string& path) {
   const fs::path home = runtime::home_folder();
-  if ((type != "FILE" && type != "DIR") || !value.starts_with("~/")
-      || home.empty())
-    return value;
-  return (home / value.substr(2)).string();
+  return path.starts_with("~/") && !home.empty()
+           ? (home / path.substr(2)).string()
+           : path;
+}
+
+bool is_path(const CLI::Option& option) {
+  const std::string type = value_of(option);
+  return type == "FILE" || type == "PATH" || type == "DIR";
 }
 
 void add_values(CLI::Option& option, const std::vector<std::string>& values,
                 const std::string& source) {
   try {
     for (const std::string& value : values)
-      option.add_result(at_home(option, value));
+      option.add_result(is_path(option) ? at_home(value) : value);
     option.run_callback();
   } catch (const CLI::Error& e) {
     throw usage_error{
@@ -142,7 +146,7 @@ configuration read_configuration(const fs::path& named) {
   if (file.empty())
     if (const char* variable = std::getenv("SHOAL_CONFIG");
         variable && *variable)
-      file = variable;
+      file = at_home(variable);
   if (file.empty() && (file = default_config(), !fs::exists(file, error)))
     return {};
   return {toml_table::read(file), file.string()};

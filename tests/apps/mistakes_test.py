@@ -74,6 +74,11 @@ class Mistakes(World):
         self.refuse(1, "status", "--peer", "127.0.0.1",
                     env={"SHOAL_CLUSTER_KEY": "~/none.key"},
                     names=[str(self.folder / "none.key")])
+        self.write("shoal.toml", '[train]\ndata = "~/none"\n')
+        for given in ({}, {"SHOAL_CONFIG": "~/shoal.toml"}):
+            arguments = [] if given else ["--config", "shoal.toml"]
+            self.refuse(1, *arguments, "train", self.tiny_run(), "--out", "m",
+                        env=given, names=[f"data: {self.folder / 'none'}: no"])
 
     # It named the options alone, and the other key is in the run file.
     def test_keys_of_a_file_and_an_option_may_contradict(self):
