@@ -148,10 +148,10 @@ void print(const verdict& v, const runtime::run_config& run) {
                 core::count_text(v.later, "step").c_str(),
                 (unsigned long long)v.log.last);
   if (v.log.first > 1 && (a.missing.count == 0 || a.missing.listed[0] > 1))
-    std::printf(
-      "it begins with a checkpoint of step %llu: how that was trained "
-      "stands in the folder where that run was watched\n",
-      (unsigned long long)(v.log.first - 1));
+    std::printf("%s before step %llu: this folder does not have them, and "
+                "nothing is said of them\n",
+                core::count_text(v.log.first - 1, "step").c_str(),
+                (unsigned long long)v.log.first);
   say("steps that are missing", a.missing);
   say("steps that used other samples than their own", a.other);
   say("steps whose samples are not known", a.unknown);

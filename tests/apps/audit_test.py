@@ -176,7 +176,7 @@ class Audit(World):
         for folder in ("out", "new"):
             self.succeed("attach", job["id"], "--out", folder, "--name", "one")
         self.assertEqual(self.audit(0, "out")["steps"], 9)
-        begins = "it begins with a checkpoint of step 7"
+        begins = "7 steps before step 8: this folder does not have them"
         self.assertNotIn(begins, self.succeed("audit", "out"))
         self.assertIn(begins, self.succeed("audit", "new"))
 
