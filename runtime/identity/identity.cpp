@@ -180,11 +180,11 @@ fs::path default_data_dir(const std::string& name) {
 std::vector<std::string> nodes_beside(const fs::path& data_dir) {
   std::vector<std::string> out;
   std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(data_dir.parent_path(), error))
+  for (fs::directory_iterator at(data_dir.parent_path(), error), end;
+       !error && at != end; at.increment(error))
     if (std::error_code none;
-        entry.path() != data_dir && fs::exists(identity_file(entry), none))
-      out.push_back(entry.path().filename().string());
+        at->path() != data_dir && fs::exists(identity_file(*at), none))
+      out.push_back(at->path().filename().string());
   std::ranges::sort(out);
   return out;
 }

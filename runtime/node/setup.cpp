@@ -150,11 +150,14 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
       && config.observer)
     if (const auto beside = nodes_beside(out.data_dir); !beside.empty())
       config.observer->say(
-        "[node] a new peer: other nodes that ran here (" + core::listed(beside)
-        + ") have their data beside its own. To start one of "
-          "those again, give its --name"
-        + (std::ranges::count(beside, "default") > 0 ? " (default: none)"
-                                                     : ""));
+        "[node] this is a new peer; of nodes that were started here before, "
+        "the data of "
+        + core::listed(beside)
+        + " is there: `shoal node --name NAME` starts "
+          "one of them"
+        + (std::ranges::count(beside, "default") > 0
+             ? " (default: without --name)"
+             : ""));
   out.identity = config.embedded ? transport::tls::make_private_key()
                                  : load_private_key(key);
 }
@@ -186,16 +189,17 @@ static void say_kept_key(const node_config& config, const node_setup& out) {
   bool same = false;
   try {
     same = load_cluster_key(own) == out.cluster_key;
-  } catch (const setup_error&) { // not used: as good as another one
+  } catch (const setup_error&) { // it is not needed now
+    return;
   }
-  if (config.cluster_key_file.empty())
+  if (same && config.cluster_key_file.empty())
     config.observer->say("[node] uses the cluster key that this node keeps, in "
                          + own.string());
-  else if (!same)
-    config.observer->say("[node] " + own.string()
-                         + " is of another cluster key than --cluster-key: a "
-                           "start without --cluster-key would use it. If the "
-                           "shoal's key was changed since, remove that file");
+  else if (!same && !config.cluster_key_file.empty())
+    config.observer->say("[node] uses the cluster key of "
+                         + config.cluster_key_file.string()
+                         + "; this node keeps another one, in " + own.string()
+                         + ", which it uses where --cluster-key is left out");
 }
 
 /// Takes from a join token the inviter's addresses, the cluster's name and,

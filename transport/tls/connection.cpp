@@ -194,8 +194,7 @@ std::string connection::reason_of(const session::outcome& o) const {
   if (o.what == result::failed)
     return tls_->reason();
   // It has dialled two addresses of ours, and keeps the first connection.
-  if (stage_ == stage::proof && !dialled() && o.error == 0
-      && engine_.has_another(*this))
+  if (stage_ == stage::proof && !dialled() && o.error == 0 && engine_.find(id_))
     return {};
   std::string reason = o.error != 0 ? std::generic_category().message(o.error)
                                     : "the other end closed the connection";

@@ -302,13 +302,6 @@ bool engine::dialled_already(const connection& c) const {
   return false;
 }
 
-bool engine::has_another(const connection& c) const {
-  return find(c.id()) || std::ranges::any_of(unopened_, [&](const auto& other) {
-           return other.get() != &c && other->proving()
-                  && other->id() == c.id();
-         });
-}
-
 void engine::use(std::shared_ptr<const keyring> next) {
   keys = std::move(next);
   refusals_.clear();

@@ -288,8 +288,6 @@ public:
   /// A connection ended before it was open. Reports it if we dialled it.
   void ended(const std::shared_ptr<connection>& c, std::error_code why);
   bool dialled_already(const connection& c) const;
-  /// Whether the peer at its other end has a connection besides it.
-  bool has_another(const connection& c) const;
   void use(std::shared_ptr<const keyring> next);
   /// Whether another process with this identity is connected and alive.
   bool duplicate(const peer_id& peer, std::uint64_t instance) const;

@@ -248,8 +248,6 @@ BOOST_AUTO_TEST_CASE(a_key_that_others_can_read_is_refused) {
   BOOST_CHECK_THROW(load_cluster_key(file), setup_error);
 }
 
-/// Each file of a node in turn is a FIFO when it restarts. It need not start,
-/// but must report that: no process ever opens the other end.
 // After a change of the key, one start without --cluster-key took the former one.
 BOOST_AUTO_TEST_CASE(a_node_says_which_of_two_keys_it_uses) {
   swarm s;
@@ -260,13 +258,15 @@ BOOST_AUTO_TEST_CASE(a_node_says_which_of_two_keys_it_uses) {
   keep_own_key(c.data_dir, transport::tls::make_shared_key());
   s.start(c).stop();
   const std::string own = own_key_file(c.data_dir).string();
-  BOOST_TEST(!s.said.wait_for("[node] " + own + " is of another").empty());
+  BOOST_TEST(!s.said.wait_for("keeps another one, in " + own).empty());
   s.nodes.clear();
   c.cluster_key_file.clear();
   s.start(c);
   BOOST_TEST(!s.said.wait_for("that this node keeps, in " + own).empty());
 }
 
+/// Each file of a node in turn is a FIFO when it restarts. It need not start,
+/// but must report that: no process ever opens the other end.
 BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
   namespace fs = std::filesystem;
   swarm s;
