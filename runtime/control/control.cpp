@@ -56,6 +56,7 @@ public:
     : socket_(socket), node_(node), requests_(node, [this] { wake(); }) {
     wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     listener_ = listen_unix(socket);
+    own_ = posix::file_id::of(socket);
     listening_ = node_.journal().listen([this](core::job_id) { wake(); });
     thread_ = std::thread([this] { run(); });
   }
@@ -66,8 +67,9 @@ public:
     wake();
     thread_.join();
     for (connection& c : near_)
-      flush(c); // for example a reply to `shoal leave`
-    ::unlink(socket_.c_str());
+      flush(c);              // for example a reply to `shoal leave`
+    if (own_.is_at(socket_)) // else the directory is another node's now
+      ::unlink(socket_.c_str());
   }
 
   void ask(const core::peer_id& who, client_request request) {
@@ -282,6 +284,7 @@ private:
   }
 
   fs::path socket_;
+  posix::file_id own_; ///< of the socket
   control_handler& node_;
   unique_fd wake_;
   unique_fd listener_;

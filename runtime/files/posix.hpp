@@ -80,6 +80,22 @@ open_regular(const std::filesystem::path& file, int flags,
   return fd;
 }
 
+/// Which file it is, whatever its name.
+struct file_id {
+  dev_t device = 0;
+  ino_t inode = 0; ///< 0: none
+
+  static file_id of(const std::filesystem::path& file) {
+    struct stat is {};
+    return ::stat(file.c_str(), &is) == 0 ? file_id{is.st_dev, is.st_ino}
+                                          : file_id{};
+  }
+  bool operator==(const file_id&) const = default;
+  bool is_at(const std::filesystem::path& file) const {
+    return inode != 0 && of(file) == *this;
+  }
+};
+
 /// Opens a regular file as text. Anything else counts as a file that does not
 /// exist.
 inline std::ifstream open_text(const std::filesystem::path& file) {

@@ -257,10 +257,12 @@ data_dir_lock::~data_dir_lock() {
 
 /// Inode numbers are not compared: some file systems do not keep them.
 bool data_dir_lock::lost() const {
-  struct stat is {};
-  if (::stat(file_.c_str(), &is) != 0)
+  struct stat there {
+  }, own{};
+  if (::stat(file_.c_str(), &there) != 0)
     return errno == ENOENT || errno == ENOTDIR; // others may pass
-  return ::fstat(fd_, &is) == 0 && is.st_nlink == 0;
+  return ::fstat(fd_, &own) == 0
+         && (there.st_dev != own.st_dev || there.st_ino != own.st_ino);
 }
 
 } // namespace shoal::runtime

@@ -91,7 +91,8 @@ public:
   data_dir_lock(const data_dir_lock&) = delete;
   data_dir_lock& operator=(const data_dir_lock&) = delete;
 
-  /// Whether the directory was removed or moved away meanwhile. Reads the disk.
+  /// Whether the directory was removed or moved away meanwhile, also where another
+  /// is in its place now. Reads the disk.
   bool lost() const;
 
 private:

@@ -41,8 +41,10 @@ void take(std::optional<Record>& out, cl::record&& r, const fs::path& file) {
 
 } // namespace
 
-vote_file::vote_file(fs::path folder, std::vector<fs::path> spare)
-  : folder_(std::move(folder)), spare_(std::move(spare)) {
+vote_file::vote_file(fs::path folder, std::vector<fs::path> spare,
+                     std::function<bool()> lost)
+  : folder_(std::move(folder)), spare_(std::move(spare)),
+    lost_(std::move(lost)) {
   if (!folder_.empty())
     for (const char* name : record_files)
       kinds_.push_back({slot_file(folder_ / name), 0, {}, {}});
@@ -108,9 +110,14 @@ std::error_code vote_file::write(const cl::record& r) {
   return store(k);
 }
 
+std::error_code vote_file::write_to_disk(kind& k) {
+  return lost() ? std::make_error_code(std::errc::no_such_file_or_directory)
+                : k.disk.write(k.sequence, k.away);
+}
+
 /// Stores a record on the disk, otherwise in memory.
 std::error_code vote_file::store(kind& k) {
-  k.error = k.disk.write(k.sequence, k.away);
+  k.error = write_to_disk(k);
   if (!k.error) {
     k.away.clear();
     clear_spare(k);
@@ -152,7 +159,7 @@ void vote_file::clear_spare(const kind& k) {
 void vote_file::retry() {
   for (kind& k : kinds_)
     if (k.error) {
-      k.error = k.disk.write(k.sequence, k.away);
+      k.error = write_to_disk(k);
       if (!k.error) {
         k.away.clear();
         clear_spare(k);
@@ -170,6 +177,15 @@ std::error_code vote_file::disk_error() const {
 std::error_code vote_file::erase() {
   if (folder_.empty())
     return {};
+  if (lost()) {
+    for (kind& k : kinds_) { // the keys are in no folder to return to
+      k.away.clear();
+      k.error = {};
+    }
+    for (kind& k : kinds_)
+      clear_spare(k);
+    return {};
+  }
   for (std::size_t i : {0, 1}) { // a view without its vote would count
     kind& k = kinds_[i];
     if (auto error = k.disk.remove())

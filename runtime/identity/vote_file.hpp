@@ -36,6 +36,7 @@
 #include "runtime/identity/slot_file.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 namespace shoal::runtime {
@@ -44,8 +45,11 @@ class vote_file {
 public:
   /// Keeps the files in `folder`, which must exist; empty: keeps nothing.
   /// `spare`: folders that need not exist, tried in turn while `folder` fails.
+  /// `lost`: whether the folder was removed, so that what is there now is another
+  /// peer's: then it is left as it is. May be empty.
   explicit vote_file(std::filesystem::path folder,
-                     std::vector<std::filesystem::path> spare = {});
+                     std::vector<std::filesystem::path> spare = {},
+                     std::function<bool()> lost = {});
 
   core::cluster::history load();
 
@@ -79,12 +83,15 @@ private:
     std::error_code error;       ///< of the disk, at its last write
   };
 
+  bool lost() const { return lost_ && lost_(); }
+  std::error_code write_to_disk(kind& k);
   std::error_code store(kind& k);
   void clear_spare(const kind& k);
 
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> spare_;
   std::filesystem::path spare_in_use_;
+  std::function<bool()> lost_;
   std::vector<kind> kinds_;
 };
 

@@ -362,7 +362,8 @@ void node::impl::start_membership() {
   std::filesystem::path folder;
   if (!config_.embedded)
     folder = setup_.data_dir;
-  auto votes = std::make_shared<vote_file>(folder, spare_folders(self_));
+  auto votes = std::make_shared<vote_file>(
+    folder, spare_folders(self_), [this] { return setup_.lock->lost(); });
   cl::history stored = votes->load();
   stored.keys = setup_.keys; // unless the user has named another key
   start_watcher(c->self.addresses);

@@ -179,11 +179,14 @@ std::string node::impl::what_to_do(const cl::waiting_for& w) const {
            + ": start this node again with the --cluster-key of its shoal "
              "(`shoal key show FILE` prints a key's fingerprint)";
   const auto now = view();
-  const auto votes = now ? std::ranges::count_if(now->members, core::votes) : 0;
-  return std::string(votes == std::ptrdiff_t(w.missing.size()) + 1
-                       ? "; none of the others answers: first look at the "
-                         "network of this machine, then"
-                       : ";")
+  const auto answers = [this](const core::member& m) {
+    std::lock_guard lock(mutex_);
+    return m.id.peer != self_ && std::ranges::count(reachable_, m.id.peer) > 0;
+  };
+  const bool none = now && std::ranges::none_of(now->members, answers);
+  return std::string(none ? "; none of the others answers: first look at the "
+                            "network of this machine, then"
+                          : ";")
          + " start them again or, if they are gone for good, run `shoal "
            "recover --force`";
 }

@@ -2,6 +2,7 @@
 // disk is full or takes nothing; damage is noticed.
 #include "runtime/identity/vote_file.hpp"
 #include "tests/runtime/node/swarm.hpp"
+#include "tests/support/scratch.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <sys/resource.h>
@@ -191,6 +192,31 @@ BOOST_AUTO_TEST_CASE(a_torn_write_leaves_the_record_before) {
     BOOST_TEST(vote_file(disk).load().vote->promised.round == 1U);
     fs::copy_file(copy, file, fs::copy_options::overwrite_existing);
   }
+}
+
+// A vote of the former one would have been the vote of the peer that came after it.
+BOOST_AUTO_TEST_CASE(records_in_a_folder_that_is_another_peers_stay) {
+  const test::scratch folder{"shoal-votes"}, spare{"shoal-votes"};
+  bool lost = false;
+  vote_file former(folder.path(), {spare.path() / "former"},
+                   [&lost] { return lost; });
+  static_cast<void>(former.load());
+  BOOST_TEST(!former.write(view_of(3)));
+  lost = true;
+  fs::remove_all(folder.path());
+  fs::create_directory(folder.path());
+  vote_file next(folder.path());
+  static_cast<void>(next.load());
+  BOOST_TEST(!next.write(view_of(7)));
+  BOOST_TEST(!former.write(view_of(4)));
+  BOOST_TEST(!former.write(vote_of(4, 1)));
+  former.retry();
+  BOOST_TEST(!former.erase());
+  BOOST_TEST(!fs::exists(spare.path() / "former"));
+  const auto kept = vote_file(folder.path()).load();
+  BOOST_TEST_REQUIRE(kept.view.has_value());
+  BOOST_TEST(kept.view->current.number == 7u);
+  BOOST_TEST(!kept.vote.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_keeps_nothing_writes_nothing) {

@@ -2,6 +2,7 @@
 #include "runtime/files/file.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/identity/identity.hpp"
+#include "runtime/identity/vote_file.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/node/node.hpp"
 #include "tests/runtime/node/swarm.hpp"
@@ -130,6 +131,22 @@ BOOST_AUTO_TEST_CASE(a_node_without_quorum_names_the_missing_peers) {
   BOOST_TEST(left.view()->members.size() == 1);
 }
 
+// It said that none of the others answers, of voters alone.
+BOOST_AUTO_TEST_CASE(a_node_that_others_answer_does_not_doubt_its_network) {
+  swarm s;
+  s.start("a");
+  s.start("b");
+  auto c = s.config("c");
+  c.voter = false;
+  s.start(c);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(3); }));
+  const std::size_t low = s.nodes[1]->self() < s.nodes[0]->self() ? 1 : 0;
+  s.nodes[low]->stop();
+  const std::string line = s.said.wait_for("no quorum for view");
+  BOOST_TEST(line.find("none of the others answers") == std::string::npos,
+             line);
+}
+
 BOOST_AUTO_TEST_CASE(a_data_directory_in_use_is_refused_naming_the_process) {
   swarm s;
   s.start("a");
@@ -137,6 +154,28 @@ BOOST_AUTO_TEST_CASE(a_data_directory_in_use_is_refused_naming_the_process) {
     return std::string(e.what()).find(std::to_string(::getpid()))
            != std::string::npos;
   });
+}
+
+// It took away the socket and the records of the node that had its place.
+BOOST_AUTO_TEST_CASE(a_node_leaves_the_files_of_one_that_has_its_directory) {
+  swarm s;
+  const auto c = s.config("a");
+  node& first = s.start(c);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(1); }));
+  const auto own_spare = spare_folders(first.self()).front();
+  std::filesystem::remove_all(c.data_dir);
+  node& second = s.start(c);
+  BOOST_TEST_REQUIRE(first.wait_stopped(25s));
+  BOOST_TEST_REQUIRE(swarm::until([&] {
+    const auto v = second.view();
+    return v && v->members.size() == 1;
+  }));
+  BOOST_TEST(std::filesystem::exists(control_socket(c.data_dir)));
+  BOOST_TEST(std::filesystem::exists(c.data_dir / "view.record"));
+  BOOST_TEST(!std::filesystem::exists(own_spare));
+  const auto kept = vote_file(c.data_dir).load().view;
+  BOOST_TEST_REQUIRE(kept.has_value());
+  BOOST_TEST((kept->current == *second.view()));
 }
 
 BOOST_AUTO_TEST_CASE(an_open_address_without_a_key_is_refused) {
