@@ -55,6 +55,23 @@ struct history {
 
   std::uint64_t next() const { return first + events.size(); }
 
+  double tokens_per_s() const {
+    const auto whole =
+      std::chrono::duration<double>(job_journal::pace_window).count();
+    double tokens = 0, seconds = 0;
+    std::size_t looked = 0;
+    for (auto e = events.rbegin(); e != events.rend() && seconds < whole
+                                   && looked < job_journal::pace_events_max;
+         ++e, ++looked)
+      if (e->kind == job_event_kind::step && e->step > 0
+          && e->tokens_per_s > 0) {
+        const double of_step = double(e->tokens) / double(e->step);
+        tokens += of_step;
+        seconds += of_step / e->tokens_per_s;
+      }
+    return seconds > 0 ? tokens / seconds : 0;
+  }
+
   /// Two halves of a shoal had each ended the job, and agree on one end since.
   /// Every view that lists an ended job names its end. @pre ended
   bool has_other_end(const job_event& e) const {
@@ -217,6 +234,12 @@ public:
     std::lock_guard lock(mutex_);
     const auto found = jobs_.find(job);
     return found == jobs_.end() ? std::nullopt : found->second.last_step;
+  }
+
+  double tokens_per_s(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? 0 : found->second.tokens_per_s();
   }
 
   std::optional<job_event> last_checkpoint(core::job_id job) const override {

@@ -48,6 +48,8 @@ public:
 
   /// The newest committed step, if any is known; cheap.
   virtual std::optional<job_event> last_step(core::job_id job) const = 0;
+  /// Tokens by time of the last steps, as many as took pace_window; 0: none is known.
+  virtual double tokens_per_s(core::job_id job) const = 0;
   /// The newest checkpoint, if any is known; cheap.
   virtual std::optional<job_event> last_checkpoint(core::job_id job) const = 0;
   /// What the job waits for, from the newest event that reports a wait, unless
@@ -62,6 +64,10 @@ public:
   /// Jobs kept in memory; those that ended first are dropped first, their files
   /// stay.
   static constexpr std::size_t jobs_max = 1024;
+  /// A single step may be twice as fast, or slow, by what else the machine does.
+  static constexpr std::chrono::seconds pace_window{10};
+  /// Limit of the events that are looked at for it.
+  static constexpr std::size_t pace_events_max = 1000;
   /// Longest text of an event; the rest is cut.
   static constexpr std::size_t text_bytes_max = 2048;
 };

@@ -127,6 +127,7 @@ json keepers_json(const place_of& a,
 struct job_of {
   const core::job_entry& is;
   std::optional<job_event> last;  ///< newest step that this node knows
+  double pace = 0;                ///< as job_journal::tokens_per_s()
   std::optional<job_event> saved; ///< newest checkpoint that it knows
   std::string awaited;            ///< what the running job waits for, too
   std::optional<place_of> place;  ///< none while no plan has it
@@ -204,8 +205,11 @@ const json_table<job_of>& job_table() {
      "of the last step, if this node knows it",
      [](j v) { return of_last_step(v, &job_event::loss); }},
     {"tokens_per_s", "number, optional", "tokens/s",
-     "of the last step, if this node knows it",
-     [](j v) { return of_last_step(v, &job_event::tokens_per_s); }},
+     "of the last steps, over some 10 s, if this node knows the last one",
+     [](j v) {
+       const json last = of_last_step(v, &job_event::tokens_per_s);
+       return last.is_number() && v.pace > 0 ? json(v.pace) : last;
+     }},
     {"lr", "number, optional", "",
      "learning rate of the last step, if this node knows it",
      [](j v) { return of_last_step(v, &job_event::lr); }},
@@ -326,9 +330,10 @@ std::string awaited_of(const status_input& in, const job_of& job) {
 }
 
 job_of job_in(const status_input& in, const core::job_entry& job) {
-  job_of out{job, {}, {}, {}, {}};
+  job_of out{job, {}, 0, {}, {}, {}};
   if (in.journal) {
     out.last = in.journal->last_step(job.id);
+    out.pace = in.journal->tokens_per_s(job.id);
     out.saved = in.journal->last_checkpoint(job.id);
   }
   if (in.plan)

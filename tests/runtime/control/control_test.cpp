@@ -94,6 +94,9 @@ public:
   std::optional<job_event> last_step(core::job_id job) const override {
     return below_.last_step(job);
   }
+  double tokens_per_s(core::job_id job) const override {
+    return below_.tokens_per_s(job);
+  }
   std::optional<job_event> last_checkpoint(core::job_id job) const override {
     return below_.last_checkpoint(job);
   }

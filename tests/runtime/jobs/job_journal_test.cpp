@@ -118,6 +118,27 @@ BOOST_AUTO_TEST_CASE(a_job_has_the_end_of_the_latest_view) {
   }
 }
 
+// A step that the command had disturbed stood for the whole run.
+BOOST_AUTO_TEST_CASE(the_pace_is_that_of_some_seconds) {
+  const auto j = open_job_journal({});
+  BOOST_TEST(j->tokens_per_s(7) == 0.0);
+  std::uint64_t n = 0;
+  const auto add = [&](int steps, double tokens_per_s) {
+    for (int i = 0; i < steps; ++i) {
+      job_event e = step(++n); // of 100 tokens
+      e.tokens_per_s = tokens_per_s;
+      j->add(7, e);
+    }
+  };
+  add(1, 50);
+  BOOST_TEST(j->tokens_per_s(7) == 50.0, boost::test_tools::tolerance(1e-9));
+  add(200, 1000); // 20 s
+  BOOST_TEST(j->tokens_per_s(7) == 1000.0, boost::test_tools::tolerance(1e-9));
+  add(1, 500);
+  BOOST_TEST(j->tokens_per_s(7) > 950.0);
+  BOOST_TEST(j->tokens_per_s(7) < 1000.0);
+}
+
 BOOST_AUTO_TEST_CASE(the_newest_checkpoint_is_known) {
   const auto j = open_job_journal({});
   BOOST_TEST(!j->last_checkpoint(7).has_value());
