@@ -253,7 +253,7 @@ int run_audit(const audit_options& o) {
   const step_range range{log.front().step, log.back().step};
   // A job that was attached to may have been resumed from another folder's
   // checkpoint: its own first step is not known.
-  const bool attached = record->folder.empty();
+  const bool attached = record->attached || record->folder.empty();
   add_missing(a, range, attached ? range.first : 1, newest);
   const verdict found{a, impossible, range, later, same_text};
   if (o.json) {

@@ -470,8 +470,9 @@ status out_folder::claim(const std::string& text, const std::string& name) {
     record_.run = request_.run;
     record_.steps_max = std::max(record_.steps_max, request_.run.steps);
     record_.text = text;
-    record_.folder =
-      request_.what == purpose::attach ? std::string() : this_folder();
+    const bool attach = request_.what == purpose::attach;
+    record_.attached = record_.attached || attach;
+    record_.folder = attach ? std::string() : this_folder();
   }
   if (!name.empty())
     record_.name = name;

@@ -54,6 +54,8 @@ std::string to_json(const run_record& record) {
     all["name"] = record.name;
   if (record.open)
     all["open"] = true;
+  if (record.attached)
+    all["attached"] = true;
   all["run"] = model::parse_json<json>(runtime::to_json(record.run));
   return model::json_text(all) + "\n";
 }
@@ -111,6 +113,10 @@ parse_record(std::string_view text, std::string_view where) {
   if (!open.is_boolean() || (open.get<bool>() && out.jobs.empty()))
     return wrong("open");
   out.open = open.get<bool>();
+  const json& attached = all.value("attached", json(false));
+  if (!attached.is_boolean())
+    return wrong("attached");
+  out.attached = attached.get<bool>();
   return out;
 }
 

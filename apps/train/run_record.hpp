@@ -7,8 +7,8 @@
 //
 // Format: {"format": "shoal-run-1", "jobs": ["<16 digits>", ...],
 //          "text": "<SHA-256>" or "", "steps_max": N, "folder": "/...",
-//          "name": "...", "open": true, "run": {...}}; without "folder" it is
-//          unknown
+//          "name": "...", "open": true, "attached": true, "run": {...}}; without
+//          "folder" it is unknown
 // Errors: a failure names the file and the mistake. The folder may come from
 //         another user.
 #pragma once
@@ -50,6 +50,9 @@ struct run_record {
   /// The last job may have gone on: it went to peers, and the folder does not have
   /// its end.
   bool open = false;
+  /// `shoal attach` began the folder: what came before its first step may lie
+  /// elsewhere.
+  bool attached = false;
 
   bool has(std::string_view job) const;
   void add(const std::string& job);

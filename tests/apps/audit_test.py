@@ -179,6 +179,12 @@ class Audit(World):
         begins = "7 steps before step 8: this folder does not have them"
         self.assertNotIn(begins, self.succeed("audit", "out"))
         self.assertIn(begins, self.succeed("audit", "new"))
+        # What it goes on with does not make the earlier steps missing.
+        self.succeed("train", "new", "--resume", "--training.steps", 11,
+                     "--data", "text", "--name", "one")
+        said = self.succeed("audit", "new")
+        self.assertIn("4 steps (8 to 11)", said)
+        self.assertIn(begins, said)
 
     def number_higher(self, out):
         """As if the shoal of these jobs had had 50 more views."""

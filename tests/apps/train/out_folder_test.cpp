@@ -126,6 +126,8 @@ BOOST_AUTO_TEST_CASE(a_value_that_no_record_holds_is_named) {
   BOOST_TEST(holds(
     refused(",\"run\"", ",\"name\":\"" + std::string(300, 'n') + "\",\"run\""),
     "'name'"));
+  BOOST_TEST(
+    holds(refused(",\"run\"", ",\"attached\":7,\"run\""), "'attached'"));
   BOOST_TEST(holds(refused("\"seq_len\"", "\"seq_lem\""), "seq_lem"));
   BOOST_TEST(holds(refused("\"run\":{", "\"ran\":{"), "'run'"));
   for (const char* text : {"", "[]", "{", "{\"format\":\"shoal-run-1\"}"})
