@@ -23,7 +23,8 @@ runtime::client_config client_of(const node_address& at) {
   for (const std::string& peer : at.peers)
     c.addresses.push_back(runtime::with_node_port(peer));
   c.cluster_key_file = at.cluster_key;
-  c.keys_of = std::filesystem::absolute(data_dir_of(at));
+  if (at.cluster_key.empty())
+    c.keys_of = std::filesystem::absolute(data_dir_of(at));
   return c;
 }
 

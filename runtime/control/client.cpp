@@ -301,7 +301,7 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
             return {};
       if (!hand_over(e))
         return {};
-      if (e.kind == job_event_kind::view) // perhaps with other members
+      if (up_to_date && e.kind == job_event_kind::view) // of other members
         refresh = {};
     }
     has_read_to(next);

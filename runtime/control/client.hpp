@@ -48,8 +48,7 @@ struct client_config {
   /// file can no longer be used.
   bool key_was_used = false;
   /// A data directory: the key that its node keeps for itself (own_key_file())
-  /// is tried, and (unless `named`) those of nodes beside it. Empty: none. With a
-  /// cluster_key_file: only after that one, and not to find the shoal at first.
+  /// is tried, and (unless `named`) those of nodes beside it. Empty: none.
   std::filesystem::path keys_of;
   /// If no key file is named: a node of this data directory, or (unless
   /// `named`) one beside it, hands on what is asked of `addresses`. Empty: none.

@@ -11,23 +11,24 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
-/// Files of the keys that this user's nodes keep for themselves.
-static std::vector<fs::path> own_files(const client_config& config) {
+/// Files of the keys that nodes keep for themselves: that of `first`, also if it has
+/// ended, and, if `others`, of those beside it. @param first  empty: there is none
+static std::vector<fs::path> kept_files(const fs::path& first, bool others) {
   std::vector<fs::path> out;
-  if (config.keys_of.empty())
+  if (first.empty())
     return out;
   const auto add = [&out](const fs::path& folder) {
     std::error_code error;
     if (const fs::path file = own_key_file(folder); fs::exists(file, error))
       out.push_back(file);
   };
-  add(config.keys_of); // also if its node has ended
-  if (!config.named)
-    std::ranges::for_each(folders_of_nodes(config.keys_of), add);
+  add(first);
+  if (others)
+    std::ranges::for_each(folders_of_nodes(first), add);
   return out;
 }
 
-client_keys keys_for(const client_config& config, bool in_touch) {
+client_keys keys_for(const client_config& config, const fs::path& asked) {
   client_keys out;
   const auto add = [&out](const auto& load) {
     try {
@@ -38,14 +39,18 @@ client_keys keys_for(const client_config& config, bool in_touch) {
       out.why = e.what();
     }
   };
-  const bool named = !config.cluster_key_file.empty();
-  if (named)
+  if (!config.cluster_key_file.empty()) {
     add([&] { return load_cluster_key(config.cluster_key_file); });
-  if (!named || in_touch)
-    for (const fs::path& file : own_files(config))
+    // A client of a command that has asked its node looks where that one did.
+    const bool again = config.key_was_used && asked.empty();
+    for (const fs::path& file :
+         kept_files(again ? config.data_dir : asked, again && !config.named))
       add([&] { return load_cluster_key(file); });
-  if (!named)
+  } else {
+    for (const fs::path& file : kept_files(config.keys_of, !config.named))
+      add([&] { return load_cluster_key(file); });
     add(existing_user_key);
+  }
   if (!out.all.empty())
     out.why.clear();
   return out;

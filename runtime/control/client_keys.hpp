@@ -1,7 +1,7 @@
 // runtime/control/client_keys.hpp -- the cluster keys that a client may use.
 //
-// With a key file that is named: that one alone, until the client has been in touch
-// with the shoal; then also the copies below, as the shoal may replace its key.
+// With a key file that is named: that one, and then what the node of this machine
+// keeps that the client has asked before, as its shoal may have replaced its key.
 // Otherwise the copies that this user's nodes keep in their data directories (of a
 // node that is named: its own alone), then the user's own key file. A client tries
 // them one after the other, as which of the shoals a peer belongs to is known only
@@ -14,6 +14,7 @@
 #include "runtime/control/client.hpp"
 #include "transport/tls/identity.hpp"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct client_keys {
   std::string why;                             ///< there is none; else empty
 };
 
-/// Makes none, since nobody would know a new key. @param in_touch  see above
-client_keys keys_for(const client_config& config, bool in_touch = false);
+/// Makes none, since nobody would know a new key. @param asked  the data directory of
+/// that node; empty: there was none
+client_keys
+keys_for(const client_config& config, const std::filesystem::path& asked = {});
 
 /// Why the key file that the user has named cannot be used; "": it can, none is,
 /// or it has been used before.

@@ -36,12 +36,13 @@ bool client_session::try_local(const fs::path& folder) {
     return false;
   where_ = folder.string();
   near_ = true;
+  asked_ = folder;
   return true;
 }
 
 std::unique_ptr<client_link> client_session::dial(const std::string& address) {
   bool refuses = false;
-  const client_keys keys = keys_for(config_, !addresses_.empty());
+  const client_keys keys = keys_for(config_, asked_);
   no_key_ = keys.why;
   if (keys.all.empty())
     text_ = no_key_;

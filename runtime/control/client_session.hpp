@@ -82,7 +82,8 @@ private:
   client_config config_;
   std::unique_ptr<client_link> link_;
   std::string where_;
-  bool near_ = false; ///< it is a node of this machine
+  bool near_ = false;           ///< it is a node of this machine
+  std::filesystem::path asked_; ///< data directory of the last such node
   std::string text_;
   std::vector<std::string> addresses_; ///< learnt; also the asked node's
   std::vector<std::string> others_;    ///< learnt ids of all but the asked node

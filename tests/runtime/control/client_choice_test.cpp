@@ -163,13 +163,15 @@ BOOST_AUTO_TEST_CASE(a_client_in_touch_follows_its_shoal_to_a_new_key) {
   const home here;
   client_config c = asking("anna");
   c.cluster_key_file = here.folder.path() / "key";
-  c.keys_of = c.data_dir;
   const auto old = new_cluster_key(c.cluster_key_file);
   const auto kept = transport::tls::make_shared_key();
   keep_own_key(c.data_dir, kept);
   using keys = std::vector<transport::tls::shared_key>;
   BOOST_TEST((keys_for(c).all == keys{old}));
-  BOOST_TEST((keys_for(c, true).all == keys{old, kept}));
+  BOOST_TEST((keys_for(c, c.data_dir).all == keys{old, kept}));
+  BOOST_TEST((keys_for(c, default_data_dir("bert")).all == keys{old}));
+  c.key_was_used = true; // as for the checkpoints of a run that is watched
+  BOOST_TEST((keys_for(c).all == keys{old, kept}));
 }
 
 BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
