@@ -44,7 +44,10 @@ departure how_gone(const core::view& before, const core::view& now,
                    const core::member& m) {
   if (core::is_revoked(now, m.id.peer))
     return departure::revoked;
-  if (before.shoal != now.shoal)
+  // Of those that `recover --force` goes on without it is not known where they are.
+  const bool replaced = std::ranges::any_of(
+    now.superseded, [&](const auto& s) { return s.shoal == before.shoal; });
+  if (before.shoal != now.shoal && !replaced)
     return departure::stayed;
   return m.state == core::member_state::leaving ? departure::left
                                                 : departure::lost;
@@ -62,8 +65,7 @@ const char* gone_text(departure how) {
     break;
   }
   return "was taken out of the view, since it could not be reached or held up "
-         "a "
-         "job,";
+         "a job,";
 }
 
 } // namespace
@@ -85,6 +87,9 @@ void absent_peers::adopted(const core::view* before, const core::view& now,
   std::erase_if(former_, [&now](const former_member& f) {
     return core::find_member(now, f.peer) != nullptr;
   });
+  for (former_member& f : former_)
+    if (core::is_revoked(now, f.peer))
+      f.how = departure::revoked;
   if (!before)
     return;
   for (const core::member& m : before->members) {

@@ -68,6 +68,15 @@ BOOST_AUTO_TEST_CASE(a_former_member_was_lost_or_left_or_stayed_elsewhere) {
   BOOST_TEST((peers.former()[0].how == departure::lost));
   BOOST_TEST((peers.former()[1].how == departure::left));
   BOOST_TEST(peers.former()[1].name == "cleo");
+  core::view forced = now; // as by `recover --force`
+  forced.shoal = {8};
+  forced.superseded = {{now.shoal, now.number}};
+  forced.members = {peer(5, "emil")};
+  peers.adopted(&now, forced, 1500);
+  BOOST_TEST((peers.former().back().how == departure::lost));
+  now.revoked = {before.members[1].id.peer};
+  peers.adopted(nullptr, now, 1700);
+  BOOST_TEST((peers.former()[0].how == departure::revoked));
   core::view other;
   other.shoal = {9};
   other.members = {peer(4, "dora")};
