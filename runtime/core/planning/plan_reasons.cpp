@@ -76,7 +76,7 @@ private:
     if (job_.want_replicas <= 0 || got >= std::uint32_t(job_.want_replicas))
       return;
     const auto wanted = std::uint32_t(job_.want_replicas);
-    const std::uint64_t deep = std::max(1, job_.want_stages);
+    const std::uint64_t deep = stages_wanted();
     std::string why = "more do not fit in these peers' memory";
     if (wanted > job_.microbatches)
       why = "a step has " + std::to_string(job_.microbatches)
@@ -117,13 +117,22 @@ private:
   bool lacks_peers(std::uint32_t wanted) const {
     if (job_.kind == job_kind::serve)
       return able_ <= peers_of_one_;
-    return able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas));
+    return able_ < wanted * replicas_wanted();
+  }
+
+  /// What could be, with peers enough.
+  std::uint64_t stages_wanted() const {
+    return std::clamp<std::uint64_t>(std::max(1, job_.want_stages), 1,
+                                     std::max(1u, job_.blocks));
+  }
+  std::uint64_t replicas_wanted() const {
+    return std::clamp<std::uint64_t>(std::max(1, job_.want_replicas), 1,
+                                     std::max(1u, job_.microbatches));
   }
 
   /// Why the wanted numbers cannot be: there are too few peers.
   std::string lacking_text() const {
-    const auto replicas = std::uint64_t(std::max(1, job_.want_replicas));
-    const auto stages = std::uint64_t(std::max(1, job_.want_stages));
+    const std::uint64_t replicas = replicas_wanted(), stages = stages_wanted();
     const std::string only = able_text(able_, shared_);
     if (job_.kind == job_kind::serve || replicas == 1 || stages == 1)
       return only;
