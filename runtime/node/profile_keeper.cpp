@@ -15,14 +15,16 @@ profile_keeper::profile_keeper(const core::peer_id& self,
   : self_(self), watch_(measured_at_start) {
 }
 
-/// The members that work for an island on the machine of `self`.
-static std::size_t on_host_of(const core::view& v, const core::member* self,
-                              const core::island_place& at) {
+/// The members that work for an island on the cores of this node's machine.
+static std::size_t on_cores_of(const core::view& v, const core::member* self,
+                               const core::island_place& at) {
+  if (self == nullptr || self->host.empty() || self->device.kind != "cpu")
+    return 1;
   std::size_t found = 0;
   for (const core::member_id& id : core::workers(at.replicas)) {
     const core::member* m = core::find_member(v, id.peer);
-    found += self != nullptr && m != nullptr && !m->host.empty()
-             && m->host == self->host;
+    found +=
+      m != nullptr && m->host == self->host && m->device.kind == "cpu" ? 1 : 0;
   }
   return found;
 }
@@ -44,7 +46,7 @@ void profile_keeper::step(core::nanoseconds now,
         continue;
       const core::island_place& at = a.islands[id.index];
       if (std::exchange(e.since, at.since) != at.since)
-        watch_.placed(job, on_host_of(*v, self, at));
+        watch_.placed(job, on_cores_of(*v, self, at));
       // While state is being moved, a device does more than steps.
       if (self != nullptr && at.arriving.empty())
         for (const auto& need : core::predict(*v, job, at).members)

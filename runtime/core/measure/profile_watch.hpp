@@ -17,7 +17,8 @@
 //
 // Speed of a device: a step that the plan expects to take E and that took T
 // shows E / T of the speed in the profile. The error of the plan's arithmetic
-// on this machine is the same for all steps of a job. Hence later steps of a
+// on this machine is the same for all steps of a job that as many peers work for on
+// this machine's cores. Hence later steps of a
 // job are compared with its first ones (streak_needed): with the second fastest
 // of them, as a start may be slow and no step is fast by chance. Steps right
 // after a change of the plan (settling_steps) do not count: memory is touched
@@ -104,8 +105,8 @@ public:
   static constexpr std::size_t settling_steps = 3;
 
   /// A job has another assignment. @param sharers  members that work for it on this
-  /// machine: how much they hinder each other is an error of the plan, too, so that
-  /// with another number what is usual is learnt anew
+  /// machine's cores: how much they hinder each other is an error of the plan, too,
+  /// so that with another number what is usual is learnt anew
   void placed(job_id job, std::size_t sharers = 1);
   /// A step of a job took the device `took` where `expected` was expected with
   /// `believed` MFLOP/s. With a zero it is no observation.
