@@ -115,8 +115,8 @@ option_called_otherwise(const std::string& name,
     runtime::key_called_otherwise(name.substr(name.rfind('.') + 1));
   if (o == nullptr || !has(options, std::string(o->key)))
     return {};
-  return o->differs.empty() ? core::suggestion(o->key, "--")
-                            : ": " + std::string(o->differs);
+  return core::suggestion(o->key, "--")
+         + (o->differs.empty() ? "" : " " + std::string(o->differs));
 }
 
 /// How a command does what an option of others does, that it lacks; "": not so.

@@ -38,8 +38,9 @@ void checkpoint_fetcher::want(const runtime::job_event& checkpoint,
       outcomes_.push_back(
         {next_->checkpoint,
          {},
-         "that of step " + std::to_string(step_)
-           + " is still being fetched, and then a newer one"});
+         busy_ ? "that of step " + std::to_string(step_)
+                   + " is still being fetched, and then a newer one"
+               : "a newer one was ready"});
     next_ = wish{checkpoint, where, folder_, id_of(folder_.parent_path())};
   }
   changed_.notify_all();

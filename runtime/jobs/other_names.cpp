@@ -8,15 +8,15 @@ namespace shoal::runtime {
 
 namespace {
 
-// Of the documentation of Hugging Face's TrainingArguments, and of the options of
-// nanoGPT, Megatron-LM, llama.cpp's finetune and torchtitan.
 constexpr std::string_view by_steps =
   "training.steps says how long a run is, in steps of "
   "training.global_batch_size sequences";
-constexpr std::string_view of_step =
-  "a step takes training.global_batch_size sequences, "
-  "training.local_batch_size at once";
+constexpr std::string_view of_step = "a step takes training.global_batch_size "
+                                     "sequences, of which a device computes "
+                                     "training.local_batch_size at once";
 
+// Of the documentation of Hugging Face's TrainingArguments, of the options of nanoGPT,
+// Megatron-LM, llama.cpp's finetune and torchtitan, and of what users have tried.
 constexpr other_name table[] = {
   {"adam_beta1", "optimizer.beta1"},
   {"adam_beta2", "optimizer.beta2"},

@@ -119,8 +119,8 @@ std::string meant_key(std::string_view section, const std::string& name) {
     std::string_view key = o->key;
     if (key.substr(0, key.find('.')) == section)
       key.remove_prefix(section.size() + 1);
-    return o->differs.empty() ? core::suggestion(key)
-                              : ": " + std::string(o->differs);
+    return core::suggestion(key)
+           + (o->differs.empty() ? "" : " " + std::string(o->differs));
   }
   const std::string_view meant = core::meant(name, near);
   return core::suggestion(section == "model" ? model::suggested_key(name, meant)
