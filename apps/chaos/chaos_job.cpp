@@ -53,7 +53,7 @@ void chaos_job::follow() {
   runtime::client client = client_at(data_dir_);
   std::error_code error = client.connect();
   if (!error)
-    error = client.follow(job_, *this, 0, patience);
+    error = client.follow(job_, *this, {}, patience);
   if (!error)
     return;
   {

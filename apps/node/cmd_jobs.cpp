@@ -186,11 +186,12 @@ int run_cancel(const cancel_options& o) {
   // have ended.
   auto unlisted_until = std::chrono::steady_clock::time_point{};
   for (;;) {
-    std::string state, waits;
+    std::string state, waits, name;
     bool trains = false, saved = false;
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text) {
         state = text_of(j, "state");
+        name = text_of(j, "name");
         trains = !serves(j);
         saved = j.contains("checkpoint");
         waits = j.contains("waiting") ? text_of(j, "waiting") : std::string();
@@ -206,7 +207,8 @@ int run_cancel(const cancel_options& o) {
     if (!state.empty() && state != "running") {
       if (asked == std::chrono::steady_clock::time_point{})
         return fail("job " + job.text + " has ended already: " + state);
-      std::cout << "job " << job.text << " is " << state << "\n";
+      std::cout << "job " << job.text << " (" << name << ") is " << state
+                << "\n";
       if (state == "cancelled" && trains && !saved)
         std::cerr << "shoal: it has left no checkpoint to go on with\n";
       else if (state == "cancelled" && trains)
@@ -492,6 +494,9 @@ int run_attach(const attach_options& o) {
       return last_of_others(client, job.text, step, o.at, out);
     };
   f.keep = run->keep_latest_k;
+  if (const auto from = about.find("origin_step");
+      from != about.end() && from->is_number_unsigned())
+    f.origin = from->get<std::uint64_t>();
   f.at = client_again(o.at);
   f.attach = "`" + command_line("attach " + job.text, o.at, o.out) + "`";
   until_interrupted host(interrupts, o.out.empty());

@@ -36,6 +36,7 @@ const json& pattern() {
     {"priority", -1},
     {"changed", 0u},
     {"step", 0u},
+    {"origin_step?", 0u},
     {"steps", 0u},
     {"loss", 0.5},
     {"tokens_per_s", 0.5},

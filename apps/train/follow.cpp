@@ -194,7 +194,7 @@ follower::follower(runtime::client& client, progress& out, follow_host& host,
 
 std::error_code follower::run(core::job_id job) {
   job_ = job;
-  const auto error = client_.follow(job, *this, config_.old);
+  const auto error = client_.follow(job, *this, {config_.old, config_.origin});
   fetch_pending();
   settle();
   out_.settle();
@@ -262,6 +262,8 @@ bool follower::on(const job_event& e) {
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;
+    if (!std::exchange(has_steps_, true) && config_.origin)
+      gaps_.begin_after(*config_.origin);
     gaps_.add(e.step);
   }
   newest_ms_ = std::max(newest_ms_, e.unix_ms);

@@ -56,6 +56,8 @@ struct follow_config {
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched, after them.
   std::uint64_t old = 0;
+  /// The step that the job went on from; none: its first steps may be missing.
+  std::optional<std::uint64_t> origin;
   /// The last checkpoint of a job that has ended at a step, as another peer knows it.
   /// Asked where the node that is followed knows none of that step: it may have been
   /// away. Empty: no other peer is asked.
@@ -161,6 +163,7 @@ private:
   std::optional<double> last_loss_; ///< none: no step was told
   bool has_run_ = false; ///< the log is of a peer that saw the job run
   step_gaps gaps_;
+  bool has_steps_ = false;
   std::optional<std::uint64_t> told_step_;
   std::int64_t newest_ms_ = 0; ///< of the events that were shown
   /// Events before this are late: another node is followed, whose log has them.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace shoal::apps {
@@ -21,11 +22,15 @@ public:
   /// Limit of the gaps that are remembered; later ones are not told.
   static constexpr std::size_t gaps_max = 1024;
 
-  /// The log has this step. Steps before the first one are not expected.
+  /// The run's first step comes after this one. Without it, steps before the first
+  /// that comes are not expected. @pre none was added
+  void begin_after(std::uint64_t step) { newest_ = step; }
+
+  /// The log has this step.
   void add(std::uint64_t step) {
-    if (newest_ == 0 || step > newest_) {
-      if (newest_ != 0 && step > newest_ + 1 && gaps_.size() < gaps_max)
-        gaps_[newest_ + 1] = step - 1;
+    if (!newest_ || step > *newest_) {
+      if (newest_ && step > *newest_ + 1 && gaps_.size() < gaps_max)
+        gaps_[*newest_ + 1] = step - 1;
       newest_ = step;
       return;
     }
@@ -47,8 +52,8 @@ public:
     constexpr std::size_t shown = 5;
     std::string out;
     auto gaps = gaps_;
-    if (newest_ != 0 && end > newest_)
-      gaps[newest_ + 1] = end;
+    if (newest_ && end > *newest_)
+      gaps[*newest_ + 1] = end;
     const auto after = gaps.upper_bound(end);
     std::size_t named = 0;
     for (auto gap = gaps.begin(); gap != after && named < shown;
@@ -68,7 +73,7 @@ public:
   }
 
 private:
-  std::uint64_t newest_ = 0;                    ///< 0: none
+  std::optional<std::uint64_t> newest_;
   std::map<std::uint64_t, std::uint64_t> gaps_; ///< first -> last
 };
 

@@ -244,10 +244,11 @@ std::error_code client::events(core::job_id job, std::uint64_t& next,
 }
 
 std::error_code client::follow(core::job_id job, follow_handler& watcher,
-                               std::uint64_t old, milliseconds patience) {
-  std::uint64_t next = 0;
+                               const follow_from& from, milliseconds patience) {
+  std::uint64_t next = 0, old = from.old;
   std::set<event_key> seen;
-  std::uint64_t last_step = 0; ///< of those that were handed over
+  /// Of those that were handed over.
+  std::optional<std::uint64_t> last_step = from.origin;
   auto hand_over = [&](const job_event& e) {
     if (!seen.insert(key_of(e)).second)
       return true;
@@ -292,11 +293,11 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
       has_read_to(position++);
       // A node that was out for a while lacks what was said meanwhile.
       const bool done = e.kind == job_event_kind::done;
-      if (done ? e.step > last_step
-               : e.kind == job_event_kind::step && last_step != 0
-                   && e.step > last_step + 1)
+      if (last_step
+          && (done ? e.step > *last_step
+                   : e.kind == job_event_kind::step && e.step > *last_step + 1))
         for (const job_event& m :
-             impl_->missed(job, last_step, e.step + (done ? 1 : 0), watcher))
+             impl_->missed(job, *last_step, e.step + (done ? 1 : 0), watcher))
           if (!hand_over(m))
             return {};
       if (!hand_over(e))

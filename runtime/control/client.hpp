@@ -25,6 +25,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,14 @@ struct client_config {
   std::chrono::milliseconds timeout{10000}; ///< of one request
   /// Told where it moved to. May be empty.
   std::function<void(const std::string& line)> say;
+};
+
+/// Where client::follow() begins.
+struct follow_from {
+  std::uint64_t old =
+    0; ///< events at positions below it are old: see client::job()
+  /// The step that the job went on from. None: its first steps are not asked for.
+  std::optional<std::uint64_t> origin = {};
 };
 
 /// Watches a job by client::follow(), which calls it from its own thread.
@@ -137,9 +146,9 @@ public:
   /// or the watcher ends it. Moves to another node when this one dies; gives up
   /// with errc::no_node after `patience` without any. Asks others for steps
   /// that its node did not hear of.
-  /// @param old  events at positions below it are old: see job()
   [[nodiscard]] std::error_code
-  follow(core::job_id job, follow_handler& watcher, std::uint64_t old = 0,
+  follow(core::job_id job, follow_handler& watcher,
+         const follow_from& from = {},
          std::chrono::milliseconds patience = std::chrono::seconds(60));
 
   /// One job as JSON: what status says of it, and "run", its resolved run

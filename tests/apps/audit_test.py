@@ -224,10 +224,11 @@ class Audit(World):
         self.succeed("key", "new", "key")
         self.member("two", "--cluster-key", "key")
         self.succeed("invite", "--name", "two", "--out", "token")
-        job = self.job_with_a_gap("--join-token-file", "token")
+        # A node that joins during a job lacks its first steps.
+        job = self.job_with_a_gap("--join-token-file", "token", first=1)
         self.assertNotIn("lacks", self.succeed("attach", job, "--out", "got",
                                                "--name", "one"))
-        self.audit(0, "got")
+        self.assertEqual(self.audit(0, "got")["steps"], 9)
 
     def member(self, name, *flags):
         node = self.start("node", "--threads", 1, "--name", name, "--listen",
@@ -235,9 +236,9 @@ class Audit(World):
         node.wait_line(lambda line: line.startswith("ready:"))
         return node
 
-    def job_with_a_gap(self, *flags):
+    def job_with_a_gap(self, *flags, first=3):
         """The id of a job of node two and a node one, whose log then lacks the
-        steps 3 to 5."""
+        steps from `first` to 5."""
         one = self.member("one", *flags)
         one.wait_line(lambda line: "2 peers" in line)
         self.succeed("train", self.tiny_run(), "--data",
@@ -251,7 +252,7 @@ class Audit(World):
                  for line in log.read_text().splitlines(keepends=True)]
         log.write_text("".join(
             line for event, line in lines
-            if event.get("event") != "step" or not 3 <= event["step"] <= 5))
+            if event.get("event") != "step" or not first <= event["step"] <= 5))
         self.member("one", *flags).wait_line(lambda line: "2 peers" in line)
         return job["id"]
 

@@ -301,7 +301,7 @@ class OutFolder(World):
         watch = self.start("attach", job, "--name", "one")
         watch.wait_line(lambda line: line.startswith("step "))
         done = self.run_shoal("cancel", job, "--name", "one")
-        self.assertEqual(done.stdout, f"job {job} is cancelled\n")
+        self.assertEqual(done.stdout, f"job {job} (tiny) is cancelled\n")
         fetch, go_on = ([word.replace("DIR", "fetched")
                          for word in told([done.stderr], command)]
                         for command in ("attach", "train"))

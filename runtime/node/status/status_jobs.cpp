@@ -192,6 +192,9 @@ const json_table<job_of>& job_table() {
     {"step", "whole number", "", "steps that were done", step_of},
     {"steps", "whole number", "", "training.steps",
      [](j v) { return json(steps_of(v.is)); }},
+    {"origin_step", "whole number", "",
+     "step that it went on from; 0: it began anew",
+     [](j v) { return json(v.is.origin_step); }},
     {"done_step", "whole number", "", "step at which it ended; 0 before",
      [](j v) { return json(v.is.done_step); }},
     {"user", "text", "", "who submitted it, user@host; \"\": not known",
@@ -205,7 +208,7 @@ const json_table<job_of>& job_table() {
      "of the last step, if this node knows it",
      [](j v) { return of_last_step(v, &job_event::loss); }},
     {"tokens_per_s", "number, optional", "tokens/s",
-     "of the last steps, over some 10 s, if this node knows the last one",
+     "of the last steps, over about 10 s, if this node knows the last one",
      [](j v) {
        const json last = of_last_step(v, &job_event::tokens_per_s);
        return last.is_number() && v.pace > 0 ? json(v.pace) : last;

@@ -45,6 +45,21 @@ BOOST_AUTO_TEST_CASE(a_run_that_went_back_gave_up_what_came_after_its_end) {
   BOOST_TEST(with({1, 6, 1, 2}).text(4) == "steps 3 to 4");
 }
 
+BOOST_AUTO_TEST_CASE(a_log_may_lack_the_beginning) {
+  step_gaps from_the_first;
+  from_the_first.begin_after(0);
+  from_the_first.add(1);
+  BOOST_TEST(from_the_first.text(1) == "");
+  step_gaps late;
+  late.begin_after(0);
+  late.add(294);
+  BOOST_TEST(late.text(294) == "steps 1 to 293");
+  step_gaps resumed;
+  resumed.begin_after(7);
+  resumed.add(10);
+  BOOST_TEST(resumed.text(10) == "steps 8 to 9");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::apps

@@ -103,7 +103,7 @@ BOOST_FIXTURE_TEST_CASE(a_peer_is_called_gone_only_after_waiting_for_it, home) {
     bool on(const job_event&) override { return true; }
   } watcher;
   // For less time than a node may take that has just been started.
-  const auto error = c.follow(1, watcher, 0, std::chrono::milliseconds(500));
+  const auto error = c.follow(1, watcher, {}, std::chrono::milliseconds(500));
   BOOST_TEST((error == errc::no_node));
   BOOST_TEST(said == "");
 }

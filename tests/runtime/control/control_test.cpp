@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(events_come_in_order_and_end_with_the_job) {
   });
   std::vector<std::uint64_t> steps;
   watcher all([&](const job_event& e) { steps.push_back(e.step); });
-  BOOST_TEST(!client->follow(7, all, 2));
+  BOOST_TEST(!client->follow(7, all, {2}));
   later.join();
   BOOST_TEST(all.old_events == std::vector{2});
   BOOST_TEST(steps.size() == 4);
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(a_follower_ends_when_its_watcher_stops) {
   int count = 0;
   watcher one([&](const job_event&) { ++count; });
   one.stop_after = 1;
-  BOOST_TEST(!client->follow(7, one, 1)); // the job has not ended
+  BOOST_TEST(!client->follow(7, one, {1})); // the job has not ended
   BOOST_TEST(count == 1);
   BOOST_TEST(one.old_events.size() == 1u);
 }
