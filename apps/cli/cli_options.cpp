@@ -442,7 +442,8 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("cancel", "end a job after the step under way, with "
                                    "a checkpoint, and wait for that");
   add_node_to_ask(*c, set.cancel.at);
-  c->add_option("JOB", set.cancel.job, "id, beginning of an id, or name")
+  c->add_option("JOB", set.cancel.job,
+                "id, its first digits (4 or more), or name")
     ->type_name("JOB")
     ->required();
   c->add_flag("--now", set.cancel.now, "at once, without a checkpoint");
@@ -451,7 +452,8 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("attach", "watch a job that runs or has ended, and "
                                    "fetch what it made");
   add_node_to_ask(*c, set.attach.at);
-  c->add_option("JOB", set.attach.job, "id, beginning of an id, or name")
+  c->add_option("JOB", set.attach.job,
+                "id, its first digits (4 or more), or name")
     ->type_name("JOB")
     ->required();
   c->add_option("--out", set.attach.out,

@@ -116,7 +116,9 @@ option_called_otherwise(const std::string& name,
   if (o == nullptr || !has(options, std::string(o->key)))
     return {};
   return core::suggestion(o->key, "--")
-         + (o->differs.empty() ? "" : " " + std::string(o->differs));
+         + (o->differs.empty()
+              ? std::string()
+              : " Its value differs: " + std::string(o->differs));
 }
 
 /// How a command does what an option of others does, that it lacks; "": not so.

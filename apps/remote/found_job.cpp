@@ -28,6 +28,9 @@ std::string job_line(const status_json& job) {
          + age;
 }
 
+/// Fewer digits would be a slip that ends somebody's job.
+constexpr std::size_t id_digits_min = 4;
+
 /// Those that fit best: a whole id, else a name, which may look like the beginning of
 /// an id, else beginnings of ids.
 static std::vector<const status_json*>
@@ -39,7 +42,7 @@ fitting(const status_json& status, const std::string& wanted) {
       return {&j};
     if (text_of(j, "name") == wanted)
       named.push_back(&j);
-    else if (id.starts_with(wanted))
+    else if (wanted.size() >= id_digits_min && id.starts_with(wanted))
       begun.push_back(&j);
   }
   if (wanted.empty())
@@ -60,7 +63,13 @@ find_job(const status_json& status, const std::string& wanted, which among) {
       && !std::ranges::all_of(fit, ended))
     std::erase_if(fit, ended);
   if (fit.empty())
-    return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
+    return {0,
+            {},
+            "no job '" + wanted + "'; see `shoal jobs`"
+              + (wanted.size() < id_digits_min
+                   ? " (of an id, at least " + std::to_string(id_digits_min)
+                       + " digits are needed)"
+                   : "")};
   if (fit.size() > 1) {
     std::string list;
     for (const status_json* j : fit)

@@ -21,7 +21,8 @@ struct found_job {
 
 enum class which { any, running_first, running };
 
-/// Finds the job that a user means: an id, a name, or else a prefix of an id. If
+/// Finds the job that a user means: an id, a name, or else a prefix of an id (of
+/// four digits at least). If
 /// several match, they are listed instead of guessing. A command that watches a
 /// job prefers a running one to those that have ended (`running_first`). A
 /// command for `running` jobs uses others only to report that they have ended.
