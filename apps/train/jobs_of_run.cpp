@@ -55,6 +55,8 @@ nothing_newer(runtime::client& client, const status_json& status,
                             + " of this run is under way: " + attach
                             + " goes on watching it, `"
                             + command_line("cancel " + id, at) + "` ends it"};
+    if (job["step"].get<std::uint64_t>() <= folder.step)
+      continue; // it has no later one, whoever is asked
     std::uint64_t step =
       newest_checkpoint(client, std::stoull(id, nullptr, 16));
     if (const auto missed = last_elsewhere(status, id, at))
