@@ -212,6 +212,11 @@ bool mend_data_dir(const fs::path& folder) {
   return true;
 }
 
+/// What the lock file holds.
+static std::string own_pid() {
+  return std::to_string(::getpid()) + "\n";
+}
+
 /// Names the process that has it otherwise.
 static void take_lock(int fd, int kind, const fs::path& folder) {
   if (::flock(fd, kind | LOCK_NB) == 0)
@@ -241,10 +246,10 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
   if (error)
     throw setup_error("cannot use data directory " + folder.string() + ": "
                       + file.string() + ": " + error.message());
-  char pid[32] = {};
   take_lock(fd.get(), LOCK_EX, folder);
-  int size = std::snprintf(pid, sizeof pid, "%d\n", ::getpid());
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid, size, 0) != size)
+  const std::string pid = own_pid();
+  if (::ftruncate(fd.get(), 0) != 0
+      || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != ssize_t(pid.size()))
     throw setup_error("cannot write " + file.string() + ": "
                       + std::strerror(errno));
   file_ = file;
@@ -255,14 +260,20 @@ data_dir_lock::~data_dir_lock() {
   ::close(fd_); // ends the lock; the file stays, and so does its inode
 }
 
-/// Inode numbers are not compared: some file systems do not keep them.
+// Inode numbers are not compared: some file systems do not keep them. A process that
+// has taken the directory's place has written its own number.
 bool data_dir_lock::lost() const {
-  struct stat there {
-  }, own{};
-  if (::stat(file_.c_str(), &there) != 0)
-    return errno == ENOENT || errno == ENOTDIR; // others may pass
-  return ::fstat(fd_, &own) == 0
-         && (there.st_dev != own.st_dev || there.st_ino != own.st_ino);
+  struct stat is {};
+  if (::fstat(fd_, &is) == 0 && is.st_nlink == 0)
+    return true;
+  std::error_code error;
+  const unique_fd there = posix::open_regular(file_, O_RDONLY, error);
+  if (error) // others may pass
+    return error == std::errc::no_such_file_or_directory
+           || error == std::errc::not_a_directory;
+  char pid[32] = {};
+  const ssize_t size = ::read(there.get(), pid, sizeof pid - 1);
+  return size >= 0 && std::string(pid, std::size_t(size)) != own_pid();
 }
 
 } // namespace shoal::runtime

@@ -177,24 +177,16 @@ std::error_code vote_file::disk_error() const {
 std::error_code vote_file::erase() {
   if (folder_.empty())
     return {};
-  if (lost()) {
-    for (kind& k : kinds_) { // the keys are in no folder to return to
-      k.away.clear();
-      k.error = {};
-    }
-    for (kind& k : kinds_)
-      clear_spare(k);
-    return {};
-  }
+  const bool gone = lost();
   for (std::size_t i : {0, 1}) { // a view without its vote would count
     kind& k = kinds_[i];
-    if (auto error = k.disk.remove())
+    if (auto error = gone ? std::error_code() : k.disk.remove())
       return error; // together with memory it is still correct
     k.away.clear();
     k.error = {};
     clear_spare(k);
   }
-  return posix::sync_folder(folder_);
+  return gone ? std::error_code() : posix::sync_folder(folder_);
 }
 
 std::vector<fs::path> spare_folders(const core::peer_id& self) {

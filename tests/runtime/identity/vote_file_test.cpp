@@ -196,7 +196,8 @@ BOOST_AUTO_TEST_CASE(a_torn_write_leaves_the_record_before) {
 
 // A vote of the former one would have been the vote of the peer that came after it.
 BOOST_AUTO_TEST_CASE(records_in_a_folder_that_is_another_peers_stay) {
-  const test::scratch folder{"shoal-votes"}, spare{"shoal-votes"};
+  const test::scratch folder{"shoal-vote-file-test"},
+    spare{"shoal-vote-file-test"};
   bool lost = false;
   vote_file former(folder.path(), {spare.path() / "former"},
                    [&lost] { return lost; });
