@@ -8,6 +8,7 @@
 #include "runtime/host/ip_address.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
@@ -88,8 +89,9 @@ void absent_peers::adopted(const core::view* before, const core::view& now,
     return core::find_member(now, f.peer) != nullptr;
   });
   for (former_member& f : former_)
-    if (core::is_revoked(now, f.peer))
-      f.how = departure::revoked;
+    if (core::is_revoked(now, f.peer)
+        && std::exchange(f.how, departure::revoked) != departure::revoked)
+      f.unix_ms = unix_ms;
   if (!before)
     return;
   for (const core::member& m : before->members) {

@@ -77,6 +77,7 @@ BOOST_AUTO_TEST_CASE(a_former_member_was_lost_or_left_or_stayed_elsewhere) {
   now.revoked = {before.members[1].id.peer};
   peers.adopted(nullptr, now, 1700);
   BOOST_TEST((peers.former()[0].how == departure::revoked));
+  BOOST_TEST(peers.former()[0].unix_ms == 1700);
   core::view other;
   other.shoal = {9};
   other.members = {peer(4, "dora")};
