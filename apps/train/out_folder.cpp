@@ -464,14 +464,16 @@ status out_folder::claim(const std::string& text, const std::string& name) {
   if (request_.what == purpose::new_model)
     return done{};
   record_ = {};
-  if (found_ && !moves_)
+  const bool has_found = found_ && !moves_;
+  if (has_found)
     record_ = *found_;
   if (!has_job()) {
     record_.run = request_.run;
     record_.steps_max = std::max(record_.steps_max, request_.run.steps);
     record_.text = text;
     const bool attach = request_.what == purpose::attach;
-    record_.attached = record_.attached || attach;
+    const bool unknown = has_found && record_.folder.empty(); // an older record
+    record_.attached = record_.attached || attach || unknown;
     record_.folder = attach ? std::string() : this_folder();
   }
   if (!name.empty())

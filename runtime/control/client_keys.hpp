@@ -1,7 +1,9 @@
 // runtime/control/client_keys.hpp -- the cluster keys that a client may use.
 //
 // With a key file that is named: that one, and then what the node of this machine
-// keeps that the client has asked before, as its shoal may have replaced its key.
+// keeps that the client has asked before, as its shoal may have replaced its key (a
+// further client of the same command does not know which one that was, and tries those
+// of all nodes here).
 // Otherwise the copies that this user's nodes keep in their data directories (of a
 // node that is named: its own alone), then the user's own key file. A client tries
 // them one after the other, as which of the shoals a peer belongs to is known only

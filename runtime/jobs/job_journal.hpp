@@ -48,7 +48,7 @@ public:
 
   /// The newest committed step, if any is known; cheap.
   virtual std::optional<job_event> last_step(core::job_id job) const = 0;
-  /// Tokens by time of the last steps, as many as took pace_window; 0: none is known.
+  /// Of the last steps, as many as took pace_window; 0: none is known.
   virtual double tokens_per_s(core::job_id job) const = 0;
   /// The newest checkpoint, if any is known; cheap.
   virtual std::optional<job_event> last_checkpoint(core::job_id job) const = 0;

@@ -120,7 +120,9 @@ std::string meant_key(std::string_view section, const std::string& name) {
     if (key.substr(0, key.find('.')) == section)
       key.remove_prefix(section.size() + 1);
     return core::suggestion(key)
-           + (o->differs.empty() ? "" : " " + std::string(o->differs));
+           + (o->differs.empty()
+                ? std::string()
+                : " Its value differs: " + std::string(o->differs));
   }
   const std::string_view meant = core::meant(name, near);
   return core::suggestion(section == "model" ? model::suggested_key(name, meant)

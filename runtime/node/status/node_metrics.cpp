@@ -44,7 +44,7 @@ constexpr metric_kind step{"shoal_train_step", gauge,
 constexpr metric_kind loss{"shoal_train_loss", gauge,
                            "loss of its last step, in nats", "job, job_name"};
 constexpr metric_kind tokens{"shoal_train_tokens_per_second", gauge,
-                             "tokens by time of its last steps, over some 10 s",
+                             "of its last steps, over about 10 s",
                              "job, job_name"};
 constexpr metric_kind saved_step{"shoal_train_checkpoint_step", gauge,
                                  "step of its newest checkpoint",
@@ -98,7 +98,8 @@ void add_training(const status_input& in, const core::job_entry& job,
          double(last ? std::max(last->step, job.done_step) : job.done_step));
   if (last && last->step >= job.done_step) {
     to.add(loss, label, last->loss);
-    to.add(tokens, label, in.journal->tokens_per_s(job.id));
+    const double pace = in.journal->tokens_per_s(job.id);
+    to.add(tokens, label, pace > 0 ? pace : last->tokens_per_s);
   }
   if (const auto saved = in.journal->last_checkpoint(job.id)) {
     to.add(saved_step, label, double(saved->step));
