@@ -491,6 +491,7 @@ private:
       return last_of_others(*client_, job_text(), step, own_address(), *out_);
     };
     f.keep = run_.keep_latest_k;
+    f.origin = resumed_ ? resumed_->step() : 0;
     f.at = client_again(o_.at);
     std::ranges::copy(addresses_, std::back_inserter(f.at.addresses));
     if (embedded_) // its node's store ends with it

@@ -262,7 +262,8 @@ bool follower::on(const job_event& e) {
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;
-    if (!std::exchange(has_steps_, true) && config_.origin)
+    if (!std::exchange(has_steps_, true) && config_.origin
+        && !client_.forgot_oldest())
       gaps_.begin_after(*config_.origin);
     gaps_.add(e.step);
   }

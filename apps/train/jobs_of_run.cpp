@@ -55,8 +55,12 @@ nothing_newer(runtime::client& client, const status_json& status,
                             + " of this run is under way: " + attach
                             + " goes on watching it, `"
                             + command_line("cancel " + id, at) + "` ends it"};
-    if (job["step"].get<std::uint64_t>() <= folder.step)
-      continue; // it has no later one, whoever is asked
+    // Where it was cancelled through a node that had not heard of its last steps, it
+    // may have a later one than that node knew.
+    const auto end = job["step"].get<std::uint64_t>();
+    if (end == folder.step || (end < folder.step && job["state"] == "done")
+        || (end < folder.step && id != folder.jobs.back()))
+      continue;
     std::uint64_t step =
       newest_checkpoint(client, std::stoull(id, nullptr, 16));
     if (const auto missed = last_elsewhere(status, id, at))

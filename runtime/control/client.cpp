@@ -39,6 +39,7 @@ public:
 
   std::set<std::string> silent_;          ///< others who gave no missed events
   bool lacked_ = false;                   ///< some were asked for
+  bool forgot_ = false;                   ///< see forgot_oldest()
   std::function<bool(std::size_t)> sent_; ///< see watch_uploads()
   std::uint64_t expected_ = 0; ///< bytes, behind the upload under way
 };
@@ -249,11 +250,14 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
   std::set<event_key> seen;
   /// Of those that were handed over.
   std::optional<std::uint64_t> last_step = from.origin;
+  bool has_steps = false;
   auto hand_over = [&](const job_event& e) {
     if (!seen.insert(key_of(e)).second)
       return true;
-    if (e.kind == job_event_kind::step)
+    if (e.kind == job_event_kind::step) {
       last_step = e.step;
+      has_steps = true;
+    }
     return watcher.on(e) && e.kind != job_event_kind::done;
   };
   bool up_to_date = false;
@@ -267,6 +271,7 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     if (watcher.stops())
       return {};
     client_reply reply;
+    const std::uint64_t asked_from = next;
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
@@ -289,17 +294,26 @@ std::error_code client::follow(core::job_id job, follow_handler& watcher,
     }
     next = reply.value;
     std::uint64_t position = next - reply.events.size();
+    if (asked_from == 0 && position > 0 && !has_steps) {
+      last_step.reset(); // logs have a limit: others lack the oldest, too
+      impl_->forgot_ = true;
+    }
     for (const job_event& e : reply.events) {
       has_read_to(position++);
       // A node that was out for a while lacks what was said meanwhile.
       const bool done = e.kind == job_event_kind::done;
-      if (last_step
-          && (done ? e.step > *last_step
-                   : e.kind == job_event_kind::step && e.step > *last_step + 1))
-        for (const job_event& m :
-             impl_->missed(job, *last_step, e.step + (done ? 1 : 0), watcher))
+      if (done ? e.step > last_step.value_or(0)
+               : e.kind == job_event_kind::step && last_step
+                   && e.step > *last_step + 1) {
+        // A node that joined during the job lacks its beginning and not its end.
+        const bool lacked = impl_->lacked_ || done || has_steps;
+        const auto all = impl_->missed(job, last_step.value_or(0),
+                                       e.step + (done ? 1 : 0), watcher);
+        impl_->lacked_ = lacked;
+        for (const job_event& m : all)
           if (!hand_over(m))
             return {};
+      }
       if (!hand_over(e))
         return {};
       if (up_to_date && e.kind == job_event_kind::view) // of other members
@@ -407,6 +421,10 @@ std::error_code client::revoke(const std::string& peer, std::string& id) {
 
 const std::string& client::text() const noexcept {
   return impl_->text();
+}
+
+bool client::forgot_oldest() const noexcept {
+  return impl_->forgot_;
 }
 
 bool client::lacked_steps() const noexcept {

@@ -198,6 +198,10 @@ public:
   /// with ...".
   const std::string& text() const noexcept;
 
+  /// Whether the log that follow() reads has a limit that the job has passed: no log
+  /// has its oldest events.
+  bool forgot_oldest() const noexcept;
+
   /// Of the nodes of the shoal, as it was last heard: connect(), status() and
   /// follow() ask. Empty before.
   const std::vector<std::string>& addresses() const noexcept;
