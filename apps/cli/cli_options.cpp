@@ -316,9 +316,10 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");
-  c->add_option("JOB", set.recover.job,
-                "job that is to go on without the checkpoint that it waits "
-                "for: id, beginning of an id, or name (default: none)")
+  c->add_option(
+     "JOB", set.recover.job,
+     "job that is to go on without the checkpoint that it waits "
+     "for: id, its first digits (4 or more), or name (default: none)")
     ->type_name("JOB");
   add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
@@ -433,7 +434,7 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--rm", set.jobs.remove,
                 "take these jobs, which have ended, off the list; the nodes "
                 "then delete the checkpoints that they keep of them. Ids, "
-                "beginnings of ids, or names (default: none)")
+                "first digits of ids (4 or more), or names (default: none)")
     ->type_name("JOB");
   c->add_flag("--yes", set.jobs.yes, std::string("with --rm: ") + no_question);
   c->add_flag("--json", set.jobs.json, "as JSON");

@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <sstream>
 
 namespace shoal::runtime {
 
@@ -212,9 +214,13 @@ bool mend_data_dir(const fs::path& folder) {
   return true;
 }
 
-/// What the lock file holds.
-static std::string own_pid() {
-  return std::to_string(::getpid()) + "\n";
+/// What the lock file holds: the process, and what tells it from others that have this
+/// number, in another container say.
+static std::string new_lock_text() {
+  std::random_device random;
+  std::ostringstream out;
+  out << ::getpid() << "\n" << std::hex << random() << random() << "\n";
+  return out.str();
 }
 
 /// Names the process that has it otherwise.
@@ -224,8 +230,7 @@ static void take_lock(int fd, int kind, const fs::path& folder) {
   char pid[32] = {};
   ssize_t size = ::read(fd, pid, sizeof pid - 1);
   std::string owner = size > 0 ? std::string(pid, pid + size) : "unknown";
-  while (!owner.empty() && owner.back() == '\n')
-    owner.pop_back();
+  owner.resize(std::min(owner.find('\n'), owner.size()));
   throw setup_error("data directory " + folder.string()
                     + " is in use by process " + owner
                     + ": stop it, or choose another --name or --data-dir");
@@ -247,9 +252,10 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
     throw setup_error("cannot use data directory " + folder.string() + ": "
                       + file.string() + ": " + error.message());
   take_lock(fd.get(), LOCK_EX, folder);
-  const std::string pid = own_pid();
+  text_ = new_lock_text();
   if (::ftruncate(fd.get(), 0) != 0
-      || ::pwrite(fd.get(), pid.data(), pid.size(), 0) != ssize_t(pid.size()))
+      || ::pwrite(fd.get(), text_.data(), text_.size(), 0)
+           != ssize_t(text_.size()))
     throw setup_error("cannot write " + file.string() + ": "
                       + std::strerror(errno));
   file_ = file;
@@ -261,7 +267,7 @@ data_dir_lock::~data_dir_lock() {
 }
 
 // Inode numbers are not compared: some file systems do not keep them. A process that
-// has taken the directory's place has written its own number.
+// has taken the directory's place has written a text of its own.
 bool data_dir_lock::lost() const {
   struct stat is {};
   if (::fstat(fd_, &is) == 0 && is.st_nlink == 0)
@@ -271,9 +277,9 @@ bool data_dir_lock::lost() const {
   if (error) // others may pass
     return error == std::errc::no_such_file_or_directory
            || error == std::errc::not_a_directory;
-  char pid[32] = {};
-  const ssize_t size = ::read(there.get(), pid, sizeof pid - 1);
-  return size >= 0 && std::string(pid, std::size_t(size)) != own_pid();
+  char text[64] = {};
+  const ssize_t size = ::read(there.get(), text, sizeof text);
+  return size > 0 && std::string(text, std::size_t(size)) != text_;
 }
 
 } // namespace shoal::runtime

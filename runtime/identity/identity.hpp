@@ -97,6 +97,7 @@ public:
 
 private:
   std::filesystem::path file_;
+  std::string text_; ///< in the file
   int fd_ = -1;
 };
 

@@ -1,5 +1,6 @@
 // tests/runtime/identity/vote_file_test.cpp -- votes survive, also where the
 // disk is full or takes nothing; damage is noticed.
+#include "runtime/identity/identity.hpp"
 #include "runtime/identity/vote_file.hpp"
 #include "tests/runtime/node/swarm.hpp"
 #include "tests/support/scratch.hpp"
@@ -195,6 +196,20 @@ BOOST_AUTO_TEST_CASE(a_torn_write_leaves_the_record_before) {
 }
 
 // A vote of the former one would have been the vote of the peer that came after it.
+BOOST_AUTO_TEST_CASE(a_directory_is_lost_once_another_is_in_its_place) {
+  const test::scratch root{"shoal-vote-file-test"};
+  const fs::path folder = root.path() / "node";
+  const data_dir_lock first(folder);
+  BOOST_TEST(!first.lost());
+  fs::rename(folder, root.path() / "moved");
+  BOOST_TEST(first.lost());
+  const data_dir_lock second(folder); // of a process with the same number
+  BOOST_TEST(first.lost());
+  BOOST_TEST(!second.lost());
+  fs::remove_all(folder);
+  BOOST_TEST(second.lost());
+}
+
 BOOST_AUTO_TEST_CASE(records_in_a_folder_that_is_another_peers_stay) {
   const test::scratch folder{"shoal-vote-file-test"},
     spare{"shoal-vote-file-test"};
