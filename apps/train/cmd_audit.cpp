@@ -17,7 +17,9 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace shoal::apps {
 namespace {
@@ -172,13 +174,24 @@ void print(const verdict& v, const runtime::run_config& run) {
     std::printf("not proven\n");
 }
 
-/// How to add the steps that another peer knows.
-std::string
-elsewhere(const std::string& job, const std::filesystem::path& folder) {
-  return "the log of another peer may have them: `shoal attach " + job
-         + " --peer ADDRESS --out " + shell_word(folder.string())
-         + "` adds those that it has (add --cluster-key FILE if its node was "
-           "started with one)\n";
+/// How to get the steps that another peer knows. @param jobs  of the run, oldest first;
+/// those before the newest are refused in its folder
+std::string elsewhere(const std::vector<std::string>& jobs,
+                      const std::filesystem::path& folder) {
+  const std::string key =
+    " (add --cluster-key FILE if its node was started with one)\n";
+  const auto attach = [](const std::string& job, const std::string& out) {
+    return "`shoal attach " + job + " --peer ADDRESS --out " + out + "`";
+  };
+  const std::string newest = attach(jobs.back(), shell_word(folder.string()));
+  if (jobs.size() == 1)
+    return "the log of another peer may have them: " + newest
+           + " adds those that it has" + key;
+  const std::vector<std::string> before(jobs.begin(), jobs.end() - 1);
+  return "the log of another peer may have them: " + newest
+         + " adds those of the newest job. Steps of an earlier one ("
+         + core::listed(before) + ") cannot be added here any more: "
+         + attach("JOB", "DIR") + ", into another folder, writes those" + key;
 }
 
 } // namespace
@@ -263,7 +276,7 @@ int run_audit(const audit_options& o) {
   } else {
     print(found, *run);
     if (a.missing.count > 0 && !record->jobs.empty())
-      std::printf("%s", elsewhere(record->jobs.back(), o.out).c_str());
+      std::printf("%s", elsewhere(record->jobs, o.out).c_str());
   }
   return found.proven() ? 0 : 1;
 }

@@ -129,6 +129,23 @@ class Audit(World):
             file.write_text(whole)
         self.audit(0, "out")
 
+    # It named the newest job alone, which never had them.
+    def test_missing_steps_of_an_earlier_job_are_looked_for_there(self):
+        self.train("out")
+        self.change("out", lambda steps: steps[2:])
+        record = self.folder / "out/run.json"
+        run = json.loads(record.read_text())
+        newest, = run["jobs"]
+        only = self.run_shoal("audit", "out").stdout
+        self.assertIn(f"`shoal attach {newest} --peer ADDRESS --out out` adds "
+                      "those that it has", only)
+        run["jobs"] = ["00000000000000ab", newest]
+        record.write_text(json.dumps(run))
+        said = self.run_shoal("audit", "out").stdout
+        self.assertIn("those of the newest job. Steps of an earlier one "
+                      "(00000000000000ab) cannot be added here any more: "
+                      "`shoal attach JOB --peer ADDRESS --out DIR`", said)
+
     # Steps that were given up counted as if the model had seen their samples.
     def test_steps_that_were_given_up_are_not_counted(self):
         self.train("out", "--checkpoint.interval", 2)
